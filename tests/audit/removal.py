@@ -1,4 +1,4 @@
-"""What a table would be if one fact had never been: the fold that blame is compared with.
+"""The state of a table without one event: the fold that blame is compared with.
 
 It is the ledger's own fold, but every fact finds its column by id, whatever the column is called
 where the fact is missing.

@@ -116,7 +116,7 @@ def test_blame_names_exactly_the_facts_whose_removal_would_change_the_column(
         gone = {
             i for i, e in enumerate(facts) if isinstance(e, ColumnAdded) and e.field_id not in now
         }
-        # Whoever comes back was made by somebody once, which nothing hangs on any more.
+        # A column that comes back was created earlier; nothing depends on that event any more.
         back = {
             each
             for fact in facts
@@ -168,7 +168,7 @@ def test_a_log_filtered_by_a_column_finds_exactly_what_diffs_show_for_it(
         for fact in transaction.events
         if type(fact).__name__ == "ColumnMoved"
     }
-    # A swap that a later change of the same commit takes back is told, and no diff shows it.
+    # A swap that a later change of the same commit reverts is logged, and no diff shows it.
     assert set(shown) <= set(touching)
     assert set(touching) - moved <= set(shown) | several(table)
 

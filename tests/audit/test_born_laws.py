@@ -1,4 +1,4 @@
-"""The laws of the audit over tables that Iceberg's own library made, and that were taken over.
+"""The laws of the audit over tables that Iceberg's own library made, and that were imported.
 
 Nested columns, swaps of names, drops, and older schemas that are made current again.
 """
@@ -115,7 +115,7 @@ def swap(table: IcebergTable, rng: random.Random) -> None:
 
 
 ColumnHistory = tuple[Table, tuple[TableState, ...]]
-"""A table that was taken over, and its state at each version."""
+"""An imported table, and its state at each version."""
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +128,7 @@ def taken_over(folder: Path, seed: int) -> ColumnHistory:
     theirs, rng = created(folder / "theirs", COLUMNS), random.Random(seed)
     for _ in range(STEPS):
         change(theirs, rng)
-    lake = ledger.open(f"memory://born-laws-{seed}", allowed_locations=[str(folder)])
+    lake = ledger.open(f"memory://imported-laws-{seed}", allowed_locations=[str(folder)])
     lake.import_table("a.b", theirs.metadata_location)
     table = lake.table("a.b")
     newest = table.state.version

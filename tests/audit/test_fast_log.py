@@ -1,4 +1,4 @@
-"""What is passed over unread is what nobody asked for: a filtered log is all of it, filtered."""
+"""A filtered log skips only commits that the filter excludes, and equals the filtered whole log."""
 
 from __future__ import annotations
 
@@ -122,6 +122,6 @@ def test_a_log_by_column_reads_only_the_commits_that_touched_the_column() -> Non
 
     assert [each.version for each in made.entries(column="amount")] == [touched, 0]
     commit = handle_of(made).log.layout.commit
-    # Whoever asks looks for newer ones, too.
+    # A read also looks for newer commits.
     older = [each for each in store.asked if each <= commit(touched)]
     assert older == [commit(touched), commit(0)]

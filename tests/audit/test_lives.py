@@ -1,4 +1,4 @@
-"""What a column's life is made of: each kind of fact has its rule."""
+"""The history of a column: each kind of event has its rule."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ ROW = type_to_wire(
     )
 )
 
-# What no list of changes can say; each is told as a refusal.
+# Parts that no list of changes can express; each raises an error.
 UNSAYABLE = (
     "partition field",  # one that is called as another column is by now
     "no changes lead to its partition spec",  # a source that was dropped

@@ -48,7 +48,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "view drop": ("shop.seen",),
     "stats --target-size": (TABLE, "--ask", "compaction"),
 }
-"""What has to stand beside a command's options, or one of them; else the table alone."""
+"""Arguments that a command, or one of its options, requires; the table alone otherwise."""
 
 
 def commands(app: App, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], App]]:

@@ -1,4 +1,4 @@
-"""What the command line says of clocks that were ahead, and of a ledger's format."""
+"""The command line reports clocks that were ahead, and the format of a ledger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command line says of erasing what is kept of a person."""
+"""The command line erases the data of a person."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ ELSEWHERE = (
     "lakeledger promote",
     "lakeledger serve-table",
 )
-"""What needs somebody else's table, or one that declares other formats, runs in its tests."""
+"""Commands that need an imported table, or other declared formats, run in their own tests."""
 
 
 def is_for_the_shell(line: str) -> bool:

@@ -1,4 +1,4 @@
-"""`lakeledger follow`, and where freshness is told."""
+"""`lakeledger follow`, and the commands that report freshness."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ def test_following_a_folder_continues_with_each_table_and_reports_a_bad_one_once
         following.send_signal(signal.SIGTERM)
         _, said = following.communicate()
     assert following.returncode == 0, said
-    # What was half written meanwhile has reasons of its own; each is told once.
+    # A source that was half written has its own reasons; each is reported once.
     reported = [line for line in said.splitlines() if line.startswith("one.broken: ")]
     assert len(reported) == len(set(reported)) > 0
     assert "transactions imported\n" in said

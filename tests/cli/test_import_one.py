@@ -74,7 +74,7 @@ FORMATS: dict[str, type[InDelta | InIceberg | InPaimon]] = {
     "paimon": InPaimon,
 }
 SAYS_ANN = {"delta": ("ann", "the night's"), "iceberg": ("ann",), "paimon": ()}
-"""What of who and why the sources hold."""
+"""Authors and messages that the sources hold."""
 REFUSED = {
     "delta": (),
     "iceberg": ((("project", "paimon", NAME), "was imported from Iceberg"),),

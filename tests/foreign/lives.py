@@ -87,7 +87,7 @@ def is_here(format_name: str) -> bool:
 
 @define
 class Report:
-    """What some lives came to.
+    """The results of some runs.
 
     Attributes:
         tables: How many there were.
@@ -126,16 +126,16 @@ EXPECTED_REFUSALS: Final = (
     "it was imported from Paimon, and what its engines committed there",
     "it was imported from Paimon, and the manifests of its snapshots",
 )
-"""What formats cannot say of such tables, as the ledger's errors put it."""
+"""Parts of error messages for tables that a format cannot express."""
 
 
 class Life:
-    """One table's life.
+    """The random history of one table.
 
     Args:
-        folder: Where it lives.
-        source: Who begins it.
-        seed: Of its fate.
+        folder: Its location.
+        source: The writer that creates it.
+        seed: Of the random steps.
         report: Takes note of what readers find.
         left_out: Steps that it does not take: `promote`, a change, `declare FORMAT`.
     """
@@ -350,7 +350,7 @@ FIRST: Final = (
     "append_with_first_names",
     "declare",
 )
-"""What every promoted table lives through, before what comes by chance."""
+"""Steps of every promoted table, before the random ones."""
 
 _CHANGES: Final[Mapping[str, Callable[[Life], bool]]] = {
     "append_with_ids": Life.append_with_ids,

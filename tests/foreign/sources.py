@@ -26,7 +26,7 @@ class Source(Protocol):
 
     format_name: ClassVar[str]
     unreadable: ClassVar[str]
-    """What DuckDB's iceberg_scan says of files that it cannot read; empty where it reads all."""
+    """The error of DuckDB's iceberg_scan for files that it cannot read; empty if it reads all."""
     place: Path
 
     def append(self, model: Model, rows: list[Row]) -> None:
@@ -85,7 +85,7 @@ class DeltaSource:
 
 
 def clean(place: Path) -> None:
-    """Let a checkpoint stand for what a log has told so far."""
+    """Replace the commits of a log so far by a checkpoint."""
     table = DeltaTable(str(place))
     table.create_checkpoint()
     for each in (place / "_delta_log").glob("*.json"):
@@ -95,7 +95,7 @@ def clean(place: Path) -> None:
 
 @frozen
 class ColumnMapping:
-    """How a mapped Delta table is written.
+    """The column mapping of a Delta table.
 
     Attributes:
         mode: `name` or `id`.

@@ -1,4 +1,4 @@
-"""Tables that were born elsewhere, by the second reader: written from FORMAT.md alone, as it is."""
+"""Imported tables in the second reader, which is written from FORMAT.md alone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def imported_table(commit: Doc, folder: Any) -> Table:
 
 
 class Elsewhere(Table):
-    """What tables that were born elsewhere share."""
+    """The common part of imported tables."""
 
     def fold(self, commit: Doc) -> None:
         """Take one commit in."""
@@ -39,7 +39,7 @@ class Elsewhere(Table):
         self.state["owner"] = ["ledger", None, commit["version"]]
 
     def makes_schema(self, event: Doc) -> bool:
-        """Whether a transaction with an event makes the next schema."""
+        """Return whether a transaction with an event makes the next schema."""
         return (
             event["type"] in COLUMNS_SAID or "lastColumnId" in event or super().makes_schema(event)
         )
@@ -384,11 +384,11 @@ class FromPaimon(Elsewhere):
         self.keep_tagged()
 
     def forget_statistics(self) -> None:
-        """Let what only a tag kept go with the tag."""
+        """Drop what only a deleted tag kept."""
         self.keep_tagged()
 
     def keep_tagged(self) -> None:
-        """Let go what expired and no tag names."""
+        """Drop expired snapshots that no tag names."""
         tagged = {each[0] for each in self.state["tags"].values()}
         self.kept = {key: each for key, each in self.kept.items() if key in tagged}
         there = {*self.snapshots, *self.kept}

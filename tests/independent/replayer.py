@@ -214,7 +214,7 @@ class Place:
 
     @property
     def type(self) -> Any:
-        """What stands there."""
+        """The type at this place."""
         return self.holder[self.key]
 
     def inside(self, segment: str) -> Place:
@@ -265,7 +265,9 @@ class Table:
             self.is_outside |= "sidecar" in transaction
             for event in events:
                 holds(not self.state.get("dropped"), "nothing can follow a seal")
-                holds(self.state or event["type"] == "createTable", "a table begins with its birth")
+                holds(
+                    self.state or event["type"] == "createTable", "a table begins with its creation"
+                )
                 getattr(self, event["type"])(event, moment, commit)
             if commit["version"] and any(map(self.makes_schema, events)):
                 self.state["schemaId"] += 1
@@ -276,10 +278,10 @@ class Table:
         self.state |= {"version": commit["version"], "timeMillis": commit["timeMillis"]}
 
     def makes_schema(self, event: Doc) -> bool:
-        """Whether a transaction with an event makes the next schema."""
+        """Return whether a transaction with an event makes the next schema."""
         return event["type"] in SCHEMA_EVENTS
 
-    # Birth and end
+    # Creation and drop
 
     def createTable(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
         holds(commit["version"] == 0, "a table is created by version 0")

@@ -92,7 +92,7 @@ OF_CATALOGS: Doc = {
     **dict.fromkeys(("ledgerId", "copiedFrom"), ""),
     "hasSidecars": False,
 }
-"""What a record leaves out where it is so, in the order of its keys."""
+"""Default values that a record leaves out, in the order of its keys."""
 ICEBERG_SNAPSHOT = (
     *("sequence-number", "snapshot-id", "parent-snapshot-id", "timestamp-ms", "summary"),
     *("manifest-list", "manifests", "schema-id", "first-row-id", "added-rows", "key-id"),
@@ -266,7 +266,7 @@ def of_branch(name: str, branch: Doc) -> Doc:
     }
 
 
-# Tables that were born elsewhere
+# Imported tables
 
 
 def of_origin(table: Table) -> Doc | None:

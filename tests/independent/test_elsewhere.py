@@ -1,4 +1,4 @@
-"""The second reader comes to the same of tables that were born elsewhere, at every version."""
+"""The second reader computes the same states of imported tables, at every version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of all formats share."""
+"""Fixtures that the tests of all formats share."""
 
 from __future__ import annotations
 

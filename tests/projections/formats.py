@@ -178,7 +178,7 @@ class Unlocked(Wrapped):
 
 
 class Saved:
-    """What a store held, to go back to."""
+    """The content of a store, to restore later."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

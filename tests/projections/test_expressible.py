@@ -1,4 +1,4 @@
-"""What a declared format cannot express is refused when it is decided, and only then."""
+"""A change that a declared format cannot express is rejected when it is validated."""
 
 from __future__ import annotations
 
@@ -286,7 +286,7 @@ def test_a_date_never_becomes_a_timestamp_since_no_engine_reads_it(
     rule = refused(table_of(columns, formats, format_version=version), [change]).rule
     assert ("cannot read older files' dates" if version == "3" else "only ever widens") in rule
 
-    # Under Paimon alone it is a cast; whoever declares Iceberg later is told the same.
+    # Under Paimon alone it is a cast; declaring Iceberg later raises the same error.
     paimon = table_of(columns, formats="paimon", format_version=version)
     if len(path) == 1:
         paimon.append(
@@ -390,4 +390,4 @@ def test_a_default_for_older_files_needs_version_three_and_is_nothing_to_paimon(
     assert formats("3") == ["paimon"]
 
 
-"""What binds the name `v` to another column."""
+"""Changes that bind the name `v` to another column."""

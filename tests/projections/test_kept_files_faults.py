@@ -118,7 +118,7 @@ def test_a_log_that_does_not_reach_its_files_is_found_and_refused(
     left = kept.all_files(cut)
     assert kept.expected(cut).items() <= left.items()
     if kept.name == "iceberg":
-        # Paimon sets aside what stands in the way, as it cannot tell whose it is.
+        # Paimon quarantines a file in the way, as it cannot know its writer.
         kept.assert_exact(cut)
 
 

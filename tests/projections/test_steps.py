@@ -189,7 +189,7 @@ def test_a_run_overtaken_between_two_steps_returns_the_position_of_the_files(
     reached_by_others: list[int] = []
 
     class Overtaken(Wrapped):
-        """Has others go all the way before whoever saved a first step looks where he stands."""
+        """Lets other runs finish before the run that saved a first step reads its position."""
 
         looks = -100
 

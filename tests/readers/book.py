@@ -32,7 +32,7 @@ class DataFile:
 
 @frozen
 class Snapshot:
-    """What a snapshot has to read as: these files, through that many lenses."""
+    """The expected content of a snapshot: these files, through that many lenses."""
 
     files: tuple[DataFile, ...]
     lenses: int

@@ -105,7 +105,7 @@ _LONG = (
     *("swap", "retake") * 9,
 )
 LOSING = frozenset({"tag", "untag", "expire"})
-"""What may take a snapshot away, so that whoever wants to read it comes before."""
+"""Changes that may remove a snapshot, so that it is read before them."""
 
 _TRANSFORMS = ("identity", "bucket[3]", "month", "year")
 _KEPT_FILES = 5
@@ -147,7 +147,7 @@ class LongLife(LogicalTable):
         """Let one thing happen.
 
         Args:
-            before: Told what it is.
+            before: Called with its name.
         """
         happening = self.random.choice(self.happenings)
         if len(self.files) > _KEPT_FILES and happening in ("append", "roll_back"):

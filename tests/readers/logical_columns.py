@@ -14,11 +14,11 @@ from ledger.model import read_type, type_to_wire
 
 WIDER = {"INT": "BIGINT", "FLOAT": "DOUBLE", "DECIMAL(6, 2)": "DECIMAL(12, 2)"}
 NAMES = ("a", "b", "c", "d")
-"""What columns are called that change."""
+"""Names of columns that change."""
 
 ATOMS = ("INT", "FLOAT", "DECIMAL(6, 2)", "STRING", "DATE")
 NESTED = {"ROW": (), "ARRAY": ("element",), "MAP": ("value",)}
-"""What stands in a path behind a column that has members."""
+"""Path segments after a column that has members."""
 
 
 @frozen

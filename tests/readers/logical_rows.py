@@ -1,4 +1,4 @@
-"""What rows have to read as while columns change: a model that knows nothing of field ids.
+"""Expected rows while columns change: a model that knows nothing of field ids.
 
 Every column has a key of its own, given out by the model when the column is added. Rows are kept
 by these keys, so that no name and no position can lead to another column's values.
@@ -57,7 +57,7 @@ class File:
     day: dt.date
     rows: tuple[Mapping[int, Any], ...]
     names: Mapping[tuple[Level, str], int]
-    """Which column each name means; empty for a file with field ids."""
+    """The column that each name means; empty for a file with field ids."""
 
 
 DAYS = (dt.date(2013, 1, 1), dt.date(2013, 1, 2))
@@ -291,7 +291,7 @@ class LogicalTable:
     # What has to be.
 
     def clashes(self, columns: Columns) -> bool:
-        """Whether a name would mean another column than in files that know nothing but names."""
+        """Return whether a name would mean another column than in files without field ids."""
         files = [each for files, _ in self.snapshots.values() for each in files]
         meant = dict(bindings(columns))
         for names in (each.names for each in files):

@@ -21,7 +21,7 @@ STEPS = 14
 
 @frozen
 class DecisionContext:
-    """How a table lives.
+    """The parameters of a table's history.
 
     Attributes:
         seed: Of all that happens.

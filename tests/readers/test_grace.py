@@ -1,4 +1,4 @@
-"""Whoever opened a table before its snapshots expired scans it after, while the table says so."""
+"""A reader that opened a table before its snapshots expired scans it during the grace period."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def opened(table: Table) -> dict[str, Read]:
 
 
 def can_scan_delta(duck: duckdb.DuckDBPyConnection) -> bool:
-    """Whether DuckDB's extension, which it fetches itself, is there and goes back in time."""
+    """Return whether DuckDB's extension, which DuckDB fetches, is there and reads old versions."""
     try:
         duck.execute("LOAD delta")
         found = duck.execute(

@@ -1,6 +1,6 @@
-"""Tables that Iceberg's own Java writes are followed, and told as Java tells them.
+"""Tables that Iceberg's own Java writes are followed, and read as Java reads them.
 
-Their lives have what a table can have of snapshots: branches, tags, a rollback and a ref that goes
+Their histories have every kind of snapshot change: branches, tags, a rollback and a ref that goes
 back, staged snapshots, cherry-picked ones, and expiries by id.
 """
 

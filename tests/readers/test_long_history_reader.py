@@ -1,4 +1,4 @@
-"""What PyIceberg says of each version of a table, compared with the ledger's states and a model."""
+"""PyIceberg's view of each version of a table, compared with the ledger's states and a model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.readers.lakehouse import by_id
 from tests.readers.logical_columns import ordered
 
 _PLAINLY_EVERY = 25
-"""How often a file is opened with nothing of it remembered."""
+"""A file is opened with an empty cache once in this many times."""
 
 
 @define

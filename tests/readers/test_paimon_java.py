@@ -213,7 +213,7 @@ def test_its_tags_are_the_ledgers(java: JavaPaimon, lived: dict[str, Book], name
 
 
 def _read(java: JavaPaimon, name: str, **options: int | str) -> tuple[list[str], list[str]]:
-    """What Java reads, in an order of its own."""
+    """Rows that Java reads, in an order of its own."""
     said = {f"scan.{key.replace('_', '-')}": str(value) for key, value in options.items()}
     columns, rows = java.rows(name, said)
     return columns, sorted(rows)

@@ -1,4 +1,4 @@
-"""What readers get wrong, in one table: each row that can be tried is, and a plan warns of it."""
+"""The table of errors of readers: each row that can be tried is, and a plan warns of it."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_a_table_without_columns_is_for_paimon_alone(lake: Ledger) -> None:
 
 
 def limit(reader: str, says: str) -> None:
-    """Assert that the table has a row, so that whoever takes one away meets its test."""
+    """Assert that the table has a row, so that removing a row fails its test."""
     assert any(each.reader == reader and says in each.says for each in LIMITS)
 
 

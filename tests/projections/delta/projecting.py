@@ -88,7 +88,7 @@ class Left:
 
 
 def is_consistent(left: Left) -> bool:
-    """Whether the newest version is whole, by the hint and without it; KeyError if it is not."""
+    """Return whether the newest version is whole, by the hint and without it; else KeyError."""
     if not left.files:
         return True
     _, newest = left.versions()

@@ -1,4 +1,4 @@
-"""What Delta's files call the columns inside rows, lists and maps."""
+"""Names of the columns inside rows, lists and maps in Delta's files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Delta refuses, when it is declared and when something is decided."""
+"""Delta's rules, when the format is declared and when a change is validated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a version of the Delta log came to be, as the log itself says."""
+"""Creation times of versions of the Delta log, as the log itself says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Paimon's Java classes print, and what its Python client sends and takes."""
+"""JSON that Paimon's Java classes print, and that its Python client sends and accepts."""
 
 from __future__ import annotations
 

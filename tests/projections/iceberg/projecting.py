@@ -147,7 +147,7 @@ def is_metadata(path: str) -> bool:
 
 
 def is_consistent(left: Left) -> bool:
-    """Whether what the hint leads to is whole; KeyError names what is missing."""
+    """Return whether the files behind the hint are whole; KeyError names a missing one."""
     if HINT not in left.files:
         return True
     hinted = int(left.files[HINT])

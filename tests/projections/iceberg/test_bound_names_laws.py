@@ -31,7 +31,7 @@ LATER = 1_800_000_000_000
 
 @define
 class Known:
-    """What a table is, as simply as can be: every snapshot with its files, every schema's names."""
+    """A minimal model of a table: every snapshot with its files, every schema's names."""
 
     schemas: list[dict[str, int]] = field(factory=lambda: [{"id": 0, "a": 1}])
     highest: int = 1

@@ -1,4 +1,4 @@
-"""What projecting one more change asks of a store: the same after a long history as a short."""
+"""Store requests of projecting one more change: the same after a long history as a short one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in Iceberg's files by name: headers, columns and summary keys of each version."""
+"""Names in Iceberg's files: headers, columns and summary keys of each version."""
 
 from __future__ import annotations
 

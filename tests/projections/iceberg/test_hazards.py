@@ -1,4 +1,4 @@
-"""What a projection finds hard: layouts, versions and formats that change, and files gone wrong."""
+"""Hard cases of a projection: layouts, versions and formats that change, and bad files."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ def test_old_metadata_files_go_when_the_log_no_longer_names_them() -> None:
 
 
 class Adders:
-    """What each snapshot of a table's log adds and removes."""
+    """Files that each snapshot of a table's log adds and removes."""
 
     def __init__(self) -> None:
         self.added: dict[int, set[str]] = {}

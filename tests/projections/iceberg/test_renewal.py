@@ -1,4 +1,4 @@
-"""Files that an older renderer made are told, made anew and taken away; never torn between."""
+"""Files of an older renderer are reported, rewritten and deleted; never mixed with new ones."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def entries(table: Table, snapshot: int = -1) -> dict[str, dict[str, Any]]:
     """Return the entries of a snapshot's manifests, the newest's by default, by path."""
     left = Left.wanted(table)
     found = left.metadata(table.state.version, table)["snapshots"][snapshot]
-    # A manifest goes on telling of a file that went, as long as others in it are live.
+    # A manifest keeps the entry of a removed file as long as other files in it are live.
     there = [
         each
         for each in left.entries(found)

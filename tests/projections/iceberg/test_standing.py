@@ -1,4 +1,4 @@
-"""Whether rows are read by files that stand, or by files that are made in memory."""
+"""Rows are read from existing files, or from files that are rendered in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table that was born elsewhere declares no format that has no files of such a one."""
+"""An imported table cannot declare a format that cannot express its origin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a source says that none of its writers would: it is refused, or the ledger can live with it.
+"""Metadata that no writer of a format produces is rejected, or the ledger handles it.
 
 Each number of a table's metadata is what no writer makes it. Either nothing at all is written, or
 the table is read anew, found sound by `verify`, and projected.
@@ -314,7 +314,7 @@ REFUSED: dict[str, tuple[str, str, Place, str, str]] = {
         "partition spec 0 of the metadata has 0 fields, and the manifest not",
     ),
 }
-"""What is refused: format, file, place, what stands there (empty: no line), and what is said."""
+"""Rejected metadata: format, file, place, value (empty: no line), and the error message."""
 
 
 @pytest.mark.parametrize("what", REFUSED)

@@ -159,7 +159,7 @@ RECORDED = {
     "iceberg": ("SnapshotCommitted", 1),
     "paimon": ("SnapshotCommitted", 5),
 }
-"""How many events of a kind the log of a promoted table holds, one commit after its import."""
+"""Count the events of a kind in the log of a promoted table, one commit after its import."""
 
 
 @pytest.mark.parametrize(("make", "first", "stride", "fewest"), KILLS, indirect=["make"])

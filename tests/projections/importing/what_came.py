@@ -1,4 +1,4 @@
-"""What came into the table `a.b` of a ledger from a table of others, whatever its format."""
+"""Transactions that were imported into the table `a.b` of a ledger, for every format."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def now() -> int:
 
 
 def transactions_of(lake: Ledger) -> list[Any]:
-    """Who did what, why, and when it took effect, but for the table's creation."""
+    """Return author, message, effective time and events of each transaction after the creation."""
     return [
         (each.author, each.message, each.effective_time_millis, each.events)
         for commit in lake.table("a.b").events(1)

@@ -1,4 +1,4 @@
-"""How deep a schema inside an Avro file may nest."""
+"""Limits on the depth of a schema inside an Avro file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from projections.manifest_files.container import readable_schema
 
 DEEPEST = 16
-"""How many types stand below the record's own, at most."""
+"""The highest number of types nested below the record's own."""
 
 
 def below(depth: int, nest: Callable[[Any], Any]) -> dict[str, Any]:

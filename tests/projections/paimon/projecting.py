@@ -160,7 +160,7 @@ class Left:
 
 
 def is_consistent(left: Left) -> bool:
-    """Whether every snapshot and tag that a reader may find is whole; KeyError names what not."""
+    """Return whether every snapshot and tag that a reader may find is whole; else KeyError."""
     for snapshot in left.snapshots().values():
         assert f"schema/schema-{snapshot.schema_id}" in left.files
         for entry in left.entries(snapshot):

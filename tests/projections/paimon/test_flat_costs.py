@@ -1,4 +1,4 @@
-"""What projecting one more commit asks of the store and of the machine, whatever came before."""
+"""Store requests and CPU of projecting one more commit do not depend on the history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Paimon cannot say of a file is refused when it is committed; all others are read."""
+"""A commit rejects files that Paimon cannot express; all others are read."""
 
 from __future__ import annotations
 

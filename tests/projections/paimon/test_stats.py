@@ -1,4 +1,4 @@
-"""Which bounds of a file Paimon's statistics take over, at the edges of what a row can hold."""
+"""Bounds of a file that Paimon's statistics keep, at the limits of what a row can hold."""
 
 from __future__ import annotations
 

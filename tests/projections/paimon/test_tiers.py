@@ -1,4 +1,4 @@
-"""Which manifests make up a snapshot, over random histories with rollbacks, seen the long way."""
+"""Manifests of a snapshot, over random histories with rollbacks, compared with a plain model."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def written(tmp_path: Path) -> PaimonWriter:
 
 
 def test_a_table_that_pypaimon_wrote_lacks_nothing_of_the_ledgers(written: PaimonWriter) -> None:
-    # The hint is the same number whoever wrote it.
+    # The hint holds the same number for every writer.
     hint = "snapshot/LATEST"
     assert expected(handle_of(written.table))[hint] == outputs_of(handle_of(written.table)).read(
         hint

@@ -157,7 +157,7 @@ def test_a_batch_is_committed_once_by_any_writer_that_retries(tmp_path: Path) ->
     commit_batch(table, first, "me", 0)
 
     # As after a kill between the commit and Spark's own note of it; and as by a driver that
-    # looked before the other one's commit had landed.
+    # looked before the other one had committed.
     again = ledger.open(str(tmp_path)).table("shop.orders")
     assert is_committed(again, "me", 0)
     commit_batch(again, second, "me", 0)

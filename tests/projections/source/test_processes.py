@@ -1,4 +1,4 @@
-"""What takes JVMs of their own: a query that is killed, and executors that are processes."""
+"""Tests that need separate JVMs: a query that is killed, and executors that are processes."""
 
 from __future__ import annotations
 

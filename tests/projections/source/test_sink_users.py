@@ -1,4 +1,4 @@
-"""Which stream a batch is said to be of."""
+"""The stream that a batch is attributed to."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ class Life:
 
 
 def together(table: Table, work: list[Callable[[], object]]) -> None:
-    """Let threads commit at once: whoever waits while others commit rides in one commit."""
+    """Let threads commit at once: those that wait for the lock are grouped into one commit."""
     log = handle_of(table).log
     with ThreadPoolExecutor(len(work)) as pool:
         with log.store.lock(log.layout.lock):

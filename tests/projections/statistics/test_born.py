@@ -50,7 +50,7 @@ def counted(table: Table, at: TableAt) -> Counted:
 
 
 def rows_by_partition(table: Table, at: TableAt, key: str) -> dict[str, int]:
-    """What the report says, by the one key's value."""
+    """Counts of the report, by the value of its only key."""
     report = report_of(table, counted(table, at), at, "local")
     assert report.sums["fileCount"] == len(at.files)
     assert report.sums["fileSizeInBytes"] == sum(each.file_size_in_bytes for each in at.files)
@@ -407,7 +407,7 @@ def test_columns_of_an_iceberg_table_are_counted_at_every_snapshot_before_it(
 
 
 def freed_by(table: Table, **bounds: Any) -> dict[str, int]:
-    """How many files a retention would free, by partition."""
+    """Count the files that a retention would free, by partition."""
     at = table.at()
     given = Thresholds(**{"now_millis": at.state.time_millis, "retained_days": 0, **bounds})
     kept = asked_of("retention", table, at, counted(table, at))

@@ -166,7 +166,7 @@ def test_a_share_of_another_chain_of_commits_moves_no_position(tmp_path: Path) -
     table = a_life(tmp_path, 8, 30)
 
     class Strange(Local):
-        """Tells of a log that was changed between two shares."""
+        """Simulates a log that was changed between two shares."""
 
         def keep(self, kept: Kept, last: int) -> Iterator[Share]:
             (share,) = super().keep(kept, last)

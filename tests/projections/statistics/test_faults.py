@@ -79,7 +79,7 @@ def test_killed_at_any_write_and_run_again_it_keeps_the_same(before: int, after:
 
 
 def only_small_tiles_more(found: dict[str, bytes | None], wanted: dict[str, bytes | None]) -> bool:
-    """Whether a kill right after the position left small tiles that nobody names any more."""
+    """Return whether a kill right after the position left small tiles that nothing refers to."""
     more = found.keys() - wanted.keys()
     return {key: found[key] for key in wanted} == wanted and all("/deltas/" in key for key in more)
 

@@ -267,7 +267,7 @@ def test_a_refresh_in_small_steps_keeps_the_same(long_table: Table) -> None:
 
 
 class Asked(Local):
-    """Tells which tiles it was asked to merge."""
+    """Records the tiles that it was asked to merge."""
 
     merged: ClassVar[list[Tile]] = []
 

@@ -73,7 +73,7 @@ def test_a_ledger_in_memory_is_refused() -> None:
 
 @frozen
 class TakesItsWorkerDown:
-    """Where a table is read from that fails as nobody foresaw."""
+    """A source of a table that fails in an unforeseen way."""
 
     identifier: str = "shop.strange"
 

@@ -1,4 +1,4 @@
-"""What others take from the statistics: Paimon's deltas, Iceberg's file, columns, a picture."""
+"""Outputs of the statistics: Paimon's deltas, Iceberg's file, columns, a plot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many different values columns have, published for Iceberg's readers as a Puffin file."""
+"""Distinct counts of columns, published for Iceberg's readers as a Puffin file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people ask, on a table whose answers are known by hand."""
+"""The questions of `lakeledger stats --ask`, on a table whose answers are known by hand."""
 
 from __future__ import annotations
 

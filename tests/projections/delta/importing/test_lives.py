@@ -1,4 +1,4 @@
-"""What comes in and is projected again reads as its source does, at every version."""
+"""An imported table that is projected again reads as its source does, at every version."""
 
 from __future__ import annotations
 

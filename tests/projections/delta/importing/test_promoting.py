@@ -77,7 +77,7 @@ def own_file(table: Table, file: str, ids: list[int], /, **columns: list[Any]) -
 
 
 def read(table: Table, version: int | None = None) -> Read:
-    """What all readers make of a version of the projected log, the newest if None."""
+    """Rows that all readers return for a version of the projected log, the newest if None."""
     DELTA.project(handle_of(table))
     return read_by_all(folder_of(table), version)
 
@@ -89,7 +89,7 @@ def is_sound(table: Table) -> bool:
 
 
 def changed(table: Table) -> Iterator[tuple[list[str], list[tuple[Any, ...]]]]:
-    """What an owner does, one change after the other, each with the rows that are there then."""
+    """Changes by an owner, one after the other, each with the rows that exist then."""
     old = [(2, "b"), (2, "b")]
     yield ["id", "name"], old
     table.add_files(own_file(table, "one.parquet", [7], name=["z"]))

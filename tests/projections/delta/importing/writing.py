@@ -37,7 +37,7 @@ KEYS: dict[str, pa.DataType] = {
     "at": pa.timestamp("us", tz="UTC"),
     "local": pa.timestamp("us"),
 }
-"""What a table is partitioned by, with its type."""
+"""Partition columns of a table, with their types."""
 
 _MORE = {"extra_int": pa.int32(), "extra text": pa.string(), "extra_float": pa.float64()}
 
@@ -68,7 +68,7 @@ class Life:
 
     Args:
         folder: Where.
-        seed: Of its fate.
+        seed: Of the random changes.
         key: What it is partitioned by; None for nothing.
     """
 
@@ -157,7 +157,7 @@ def clean(folder: Path, before: int) -> None:
 
 
 def authors(folder: Path) -> list[str]:
-    """Who made each version that is left, as its file says."""
+    """Authors of each remaining version, as its file says."""
     found = []
     for each in sorted((folder / "_delta_log").glob("*.json")):
         infos = [json.loads(line).get("commitInfo") for line in each.read_text().splitlines()]

@@ -44,7 +44,7 @@ _single = st.lists(_updates.map(lambda each: [each]), min_size=1, max_size=20)
 
 
 def normalized(said: Json) -> Json:
-    """What a metadata file says, where order and absence mean nothing."""
+    """The content of a metadata file, without differences of order and absence."""
     lists = ("schemas", "partition-specs", "sort-orders", "snapshots", "encryption-keys")
     more = ("statistics", "partition-statistics")
     # Version 1 says the current schema and the default spec twice.
@@ -127,7 +127,7 @@ _FACTS: dict[type, Callable[[Any], list[Fact]]] = {
 
 
 def required(before: Json, after: Json) -> set[Fact]:
-    """What has to be recorded: a known schema brings its columns, and counters count themselves."""
+    """Events to record: a known schema implies its columns, and counters count themselves."""
     found = changed(before, after)
     if after["current-schema-id"] in by_id(before, "schemas"):
         columns = ("column", "column order", "identifier fields")
@@ -177,7 +177,7 @@ def thing(state: TableState, blame: Blame) -> Any:
 
 
 def assert_followed(lake: Ledger, files: list[Json], folder: Path) -> None:
-    """The newest of some files comes in, after the first of them did, and is what is told here."""
+    """Import the newest of some files after the first, and assert that its content is kept."""
     is_new = "a" not in lake.databases()
     known = 0 if is_new else lake.table("a.b").state.version
     source = folder / f"{files[-1]['last-updated-ms']}.metadata.json"
@@ -242,7 +242,7 @@ def test_updates_that_come_in_together_are_recorded_as_what_they_changed(
 
 
 def alone(tmp_path: Path, *updates: Update) -> list[Any]:
-    """What is told of a table whose last metadata file alone is left, but for facts and logs."""
+    """Return the schema, snapshot and ref events of a table imported from only its last file."""
     source = Source.created(2)
     for update in updates:
         source.update(*update)

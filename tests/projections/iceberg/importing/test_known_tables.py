@@ -1,4 +1,4 @@
-"""Every Iceberg table of the fixtures comes in, and is told in Iceberg's words as it was."""
+"""Every Iceberg table of the fixtures is imported, and its metadata is written back unchanged."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def life(version: str) -> list[bytes]:
 
 
 def history_of(lake: Ledger) -> list[object]:
-    """What happened, but for where the source's files lay."""
+    """The events, without the locations of the source's files."""
     return [
         event.last_updated_millis if isinstance(event, SourceFollowed) else event
         for commit in lake.table("a.b").events(1)

@@ -77,7 +77,7 @@ def by_ledger(table: Table, **instant: Any) -> Rows:
 
 
 def by_pyiceberg(table: Table, snapshot_id: int | None = None) -> Rows:
-    """What PyIceberg reads of the ledger's own files, which it knows by their hint."""
+    """Rows that PyIceberg reads from the ledger's own files, which it finds by their hint."""
     version = table.project("iceberg")
     read = StaticTable.from_metadata(f"{table.location}/metadata/v{version}.metadata.json")
     return rows(read, snapshot_id)

@@ -23,7 +23,7 @@ _Field = TypeVar("_Field", PartitionField, SortField)
 
 @frozen(kw_only=True)
 class NewTable:
-    """What a table begins with; ids in it serve to connect its parts and are given anew."""
+    """The first state of a table; its ids connect its parts and are assigned anew."""
 
     uuid: str
     location: str

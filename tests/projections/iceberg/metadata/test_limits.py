@@ -1,4 +1,4 @@
-"""Where metadata ends to be sound: how deep types nest, what refs name, which days there are."""
+"""Limits of valid metadata: depth of nested types, targets of refs, range of days."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ FREE = {
     *("timeMillis", "tagCreateTime"),
     *(f"{each}ManifestListSize" for each in ("base", "delta", "changelog")),
 }
-"""What may be said otherwise: sizes of lists that name whole paths, and times that went back."""
+"""Keys that may differ: sizes of lists that name whole paths, and times that went back."""
 TABLES = sorted([*DATA.glob("java_wh/j.db/*"), *DATA.glob("pypaimon_wh/ledger.db/*")])
 
 

@@ -51,7 +51,7 @@ def own_file(table: Table, file: str, ids: list[int], kind: str, **columns: list
 
 
 def read(table: Table, **options: str) -> list[str]:
-    """What pypaimon makes of the projected files."""
+    """Rows that pypaimon reads from the projected files."""
     PAIMON.project(handle_of(table))
     place = Path(table.location.removeprefix("file://"))
     found = CatalogFactory.create({"warehouse": str(place.parents[1])}).get_table("a.b")
@@ -69,7 +69,7 @@ def is_sound(table: Table) -> bool:
 
 
 def changed(table: Table) -> Iterator[tuple[int, list[int]]]:
-    """What an owner does, change after change, each with the snapshot and its ids then."""
+    """Changes by an owner, one after the other, each with the snapshot and its ids then."""
     table.add_files(own_file(table, "one.parquet", [70], "a", name=["z"], c1=["y"]))
     yield 5, [0, 1, 1, 2, 3, 3, 4, 70]
     table.alter([RenameColumn(("name",), "title"), AddColumn(("age",), "INT")])
