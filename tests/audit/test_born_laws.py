@@ -175,7 +175,7 @@ def order(state: TableState) -> list[int]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_blame_says_what_is_and_since_when_no_version_says_otherwise(
+def test_blame_names_the_current_state_and_the_version_since_which_it_holds(
     life: Callable[[int], ColumnHistory], seed: int
 ) -> None:
     table, states = life(seed)

@@ -56,7 +56,7 @@ def ruled(table: Table, key: str, value: str) -> Table:
         ("freeze", "true", SetOption("k", "v"), RemoveOption("ledger.freeze")),
     ],
 )
-def test_a_rule_refuses_what_it_says_and_takes_the_rest(
+def test_a_rule_rejects_what_it_says_and_takes_the_rest(
     table: Table, key: str, value: str, bad: SchemaChange, good: SchemaChange
 ) -> None:
     ruled(table, key, value)

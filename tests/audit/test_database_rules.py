@@ -136,7 +136,7 @@ def test_nobodys_commit_waits_for_a_catalog_that_cannot_be_read(
     assert table.alter([SetOption("k", "v")]).version == 1
 
 
-def test_what_a_signal_handler_raises_meanwhile_is_its_callers(lake: Ledger) -> None:
+def test_an_exception_of_a_signal_handler_is_raised_to_the_caller(lake: Ledger) -> None:
     table = ruled(lake, freeze="false")
     store = Unreadable(handle_of(lake).log.store, TimeoutError("the limit of the caller"), 0)
     table = lake_on(store).table("shop.orders")
@@ -245,7 +245,7 @@ def test_a_database_rule_that_no_commit_could_satisfy_is_rejected(
         lake.alter_database("shop", updates={f"ledger.{key}": value})
 
 
-def test_each_table_is_asked_about_by_its_own_database_whichever_was_asked_before(
+def test_each_table_is_checked_by_the_rules_of_its_own_database(
     lake: Ledger,
 ) -> None:
     strict = ruled(lake, require_message="true")
@@ -265,7 +265,7 @@ def test_rules_say_nothing_to_data_and_tags(lake: Ledger) -> None:
     assert table.create_tag("v1").version == 2
 
 
-def test_threads_that_ask_while_one_looks_are_served_by_one_look_more(lake: Ledger) -> None:
+def test_concurrent_lookups_are_served_by_one_more_read(lake: Ledger) -> None:
     table = ruled(lake, freeze="false")
     setting = handle_of(table).setting
     looked: list[str] = []

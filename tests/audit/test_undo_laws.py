@@ -162,7 +162,9 @@ def test_a_rename_is_undone_under_changes_that_came_later() -> None:
         ),
     ],
 )
-def test_what_cannot_be_undone_says_why(change: object, later: object, reason: str) -> None:
+def test_an_impossible_undo_raises_with_the_reason(
+    change: object, later: object, reason: str
+) -> None:
     before = first_state()
     after = tried(before, [change])  # type: ignore[list-item]  # one of several kinds
     head = tried(after, [later])  # type: ignore[list-item]  # one of several kinds

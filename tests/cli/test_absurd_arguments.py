@@ -85,7 +85,7 @@ def orders(shop: Run, tmp_path: Path) -> Table:
     return table
 
 
-def test_every_option_that_is_a_whole_number_takes_or_refuses_any(
+def test_every_integer_option_accepts_or_rejects_any_integer(
     shop: Run, installed: None, orders: Table, flags: list[tuple[tuple[str, ...], str]]
 ) -> None:
     del installed, orders
@@ -156,7 +156,7 @@ def test_any_number_of_days_can_be_asked_about(
     ],
     ids=lambda line: " ".join(line)[:60].encode("ascii", "replace").decode(),
 )
-def test_what_makes_no_sense_is_refused_in_one_line(shop: Run, line: tuple[str, ...]) -> None:
+def test_absurd_arguments_are_rejected_in_one_line(shop: Run, line: tuple[str, ...]) -> None:
     begun = time.monotonic()
     ran = shop(*line)
 
@@ -166,7 +166,7 @@ def test_what_makes_no_sense_is_refused_in_one_line(shop: Run, line: tuple[str, 
 
 
 @pytest.mark.parametrize("content", [DEEP, f"[{DIGITS}]", f'["{HALF}"]'])
-def test_a_file_of_changes_that_makes_no_sense_is_refused_in_one_line(
+def test_an_absurd_file_of_changes_is_rejected_in_one_line(
     shop: Run, tmp_path: Path, content: str
 ) -> None:
     path = tmp_path / "changes.json"

@@ -209,7 +209,7 @@ def commits(lake: Ledger) -> int:
 
 
 @pytest.mark.parametrize("line", LINES, ids=str)
-def test_a_command_that_is_asked_again_says_what_it_did(
+def test_a_retried_command_reports_the_same_outcome(
     run: Run, lake: Ledger, tmp_path: Path, line: Line
 ) -> None:
     given = ("--commit-id", "monday", "--ledger", tmp_path / "lake")
@@ -237,7 +237,7 @@ def test_a_command_that_is_asked_again_says_what_it_did(
         assert commits(lake) == before
 
 
-def test_every_command_that_takes_an_id_is_among_them(run: Run) -> None:
+def test_every_command_with_a_commit_id_is_covered(run: Run) -> None:
     names: list[tuple[str, ...]] = [(each,) for each in NAMES if each not in {"log", "view"}]
     names += [("view", each) for each in ("create", "alter", "rename", "show", "list", "drop")]
     taking = {each for each in names if "--commit-id" in run(*each, "--help").out}
@@ -246,9 +246,7 @@ def test_every_command_that_takes_an_id_is_among_them(run: Run) -> None:
 
 
 @pytest.mark.parametrize("said", ["--alias", "--copy"])
-def test_what_is_said_of_a_place_is_said_once(
-    run: Run, lake: Ledger, tmp_path: Path, said: str
-) -> None:
+def test_a_retried_move_is_recorded_once(run: Run, lake: Ledger, tmp_path: Path, said: str) -> None:
     lake.record_move()
     there = tmp_path / "there"
     shutil.copytree(tmp_path / "lake", there)

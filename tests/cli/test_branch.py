@@ -101,7 +101,9 @@ def test_files_go_by_the_names_that_they_have_in_the_table_and_on_disk_at_once(
     assert rows(output_of) == 2
 
 
-def test_what_cannot_be_is_one_line_with_the_next_step(output_of: Callable[..., str]) -> None:
+def test_an_impossible_branch_command_is_one_line_with_the_next_step(
+    output_of: Callable[..., str],
+) -> None:
     output_of("branch", "shop.visits", "audit")
     assert "exists" in output_of("branch", "shop.visits", "audit", exits=3)
     assert "equals branch" in output_of("branch", "shop.visits", "audit", "--fast-forward", exits=1)
@@ -112,7 +114,9 @@ def test_what_cannot_be_is_one_line_with_the_next_step(output_of: Callable[..., 
     assert "no branch is given" in output_of("branch", "shop.visits", "--drop", exits=2)
 
 
-def test_an_expiry_says_that_what_a_branch_begins_with_stays(output_of: Callable[..., str]) -> None:
+def test_an_expiry_keeps_the_snapshot_that_a_branch_begins_with(
+    output_of: Callable[..., str],
+) -> None:
     output_of("branch", "shop.visits", "audit")
     output_of("add-files", "shop.visits", "b.parquet")
     output_of("add-files", "shop.visits", "c.parquet")

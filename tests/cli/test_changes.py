@@ -103,7 +103,7 @@ def test_a_file_holds_changes(tmp_path: Path, *, wrapped: bool) -> None:
         ("--change", "{"),
     ],
 )
-def test_a_value_without_its_form_is_refused_by_option(option: str, value: str) -> None:
+def test_a_value_without_its_form_is_rejected_by_option(option: str, value: str) -> None:
     with pytest.raises(UsageError, match=f"^{option}: "):
         changes_of([(option, value)])
 

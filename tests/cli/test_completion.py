@@ -49,7 +49,7 @@ def test_names_are_those_of_the_ledger(
     assert [each.partition("\t")[0] for each in shown] == found
 
 
-def test_what_cannot_be_looked_up_is_silence(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_lookup_completes_to_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["__complete", "head", "--ledger", "s3://", ""]) == 0
 
     out, err = capsys.readouterr()

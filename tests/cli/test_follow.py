@@ -39,7 +39,7 @@ def lake(run: Run, tmp_path: Path, installed: None) -> Path:
     return place
 
 
-def test_one_round_brings_every_followed_format_on(run: Run, lake: Path) -> None:
+def test_one_round_updates_every_followed_format(run: Run, lake: Path) -> None:
     assert run("follow", "--once", "--ledger", lake).code == 0
     shown = run("show", "shop.orders", "--ledger", lake, "--output", "json").document
     assert [(each["format"], each["behind"]) for each in shown["following"]] == [

@@ -125,7 +125,7 @@ def test_json_writes_every_type_readably(head: Run, lake: Ledger) -> None:
     ],
     ids=str,
 )
-def test_what_is_wrong_is_named(head: Run, line: list[str], code: int, said: str) -> None:
+def test_an_error_names_the_bad_value(head: Run, line: list[str], code: int, said: str) -> None:
     ran = head(*line)
     assert ran.code == code
     assert said in ran.err

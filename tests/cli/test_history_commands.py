@@ -220,7 +220,7 @@ def test_undo_is_a_plan_first(changed: Run) -> None:
     assert "nothing was written" not in done.out
 
 
-def test_what_cannot_be_undone_ends_with_the_reason(changed: Run) -> None:
+def test_an_impossible_undo_ends_with_the_reason(changed: Run) -> None:
     assert changed("alter", TABLE, "--rename", "address=place").code == 0
 
     ran = changed("undo", TABLE, "3")

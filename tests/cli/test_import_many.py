@@ -129,7 +129,7 @@ def lines_until(process: subprocess.Popen[str], *wanted: str) -> str:
     return said
 
 
-def test_following_takes_what_comes_and_ends_in_a_line(tmp_path: Path) -> None:
+def test_following_imports_new_tables_and_ends_in_a_line(tmp_path: Path) -> None:
     theirs = created(tmp_path / "t")
     appended(theirs, 1, name=["x"])
     lake = ledger.open(str(tmp_path / "lake"))

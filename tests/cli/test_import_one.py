@@ -89,7 +89,7 @@ each_format = pytest.mark.parametrize("kind", FORMATS)
 
 
 @each_format
-def test_a_table_comes_in_and_what_is_new_in_it(shop: Run, tmp_path: Path, kind: str) -> None:
+def test_a_table_and_its_new_commits_are_imported(shop: Run, tmp_path: Path, kind: str) -> None:
     theirs: Theirs = FORMATS[kind](tmp_path)
     first = theirs.append()
     command = ("import", kind, theirs.folder, NAME)

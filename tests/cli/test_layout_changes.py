@@ -37,7 +37,7 @@ def test_json_of_a_layout_is_its_change(tmp_path: Path) -> None:
     assert changes_of([("--changes", str(file))]) == [spec, DropColumn(("a",))]
 
 
-def test_what_is_wrong_is_named_by_its_place() -> None:
+def test_an_error_names_the_place_of_the_bad_value() -> None:
     bad = SPEC.replace('"id"', "7")
 
     with pytest.raises(InvalidChangeError, match=r"^--change\.updates\[0\]\.source\[0\]: Expected"):

@@ -70,7 +70,7 @@ def test_a_dry_run_says_what_would_go_and_removes_nothing(
     assert shop("maintain").out == "nothing removed\n"
 
 
-def test_what_a_commit_names_is_still_read_afterwards(shop: Run, orders: Table) -> None:
+def test_files_that_a_commit_names_are_still_read_afterwards(shop: Run, orders: Table) -> None:
     assert shop("maintain").code == 0
 
     assert shop("verify").code == 0

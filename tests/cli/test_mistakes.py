@@ -147,7 +147,7 @@ def test_a_mistake_writes_nothing(shop: Run) -> None:
     assert shop("log", "shop.orders", "--output", "json").out == before
 
 
-def test_a_commit_id_with_other_content_is_refused(shop: Run) -> None:
+def test_a_commit_id_with_other_content_is_rejected(shop: Run) -> None:
     shop("alter", "shop.orders", "--set", "a=b", "--commit-id", "k1")
 
     ran = shop("alter", "shop.orders", "--set", "a=c", "--commit-id", "k1")
@@ -183,7 +183,7 @@ def test_two_ledgers_are_one_too_many_for_init(run: Run, tmp_path: Path) -> None
     assert run("init", tmp_path / "a", "--ledger", tmp_path / "b").code == 2
 
 
-def test_a_place_that_cannot_hold_a_ledger_is_refused(run: Run) -> None:
+def test_a_place_that_cannot_hold_a_ledger_is_rejected(run: Run) -> None:
     assert run("show", "--ledger", "ftp://host/lake").code == 8
 
 
@@ -197,7 +197,7 @@ def test_damage_has_its_own_exit_code(shop: Run, tmp_path: Path) -> None:
     assert log.name in ran.err
 
 
-def test_a_newer_ledger_asks_for_an_upgrade(shop: Run, tmp_path: Path) -> None:
+def test_a_newer_ledger_requires_an_upgrade(shop: Run, tmp_path: Path) -> None:
     root = tmp_path / "lake" / "_ledger" / "ledger.json"
     root.write_bytes(root.read_bytes().replace(b'"format":3', b'"format":99'))
 

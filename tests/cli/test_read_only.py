@@ -61,7 +61,7 @@ def lake_in(folder: Path) -> str:
 
 
 @pytest.mark.parametrize("lines", [READS, WRITES])
-def test_what_reads_works_and_what_writes_says_why_it_cannot(
+def test_reading_commands_work_and_writing_commands_name_the_reason(
     run: Run, folder: Path, tmp_path: Path, lines: Sequence[str]
 ) -> None:
     lake, spare = lake_in(folder), lake_in(tmp_path)

@@ -76,7 +76,7 @@ def test_a_replay_is_written_as_files_a_ledger_or_lines(
         (["--lines", "--into-ledger", "x"], "give one of"),
     ],
 )
-def test_what_cannot_be_is_said(
+def test_an_impossible_replay_is_rejected(
     lake: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from ledger.cli import main

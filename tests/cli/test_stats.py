@@ -147,7 +147,9 @@ def test_an_empty_ledger_has_no_tables_to_count(run: Run, tmp_path: Path) -> Non
     assert run("stats", "--ledger", tmp_path / "new").out == "there is no table yet\n"
 
 
-def test_what_is_kept_is_verified_and_restored(shop: Run, orders: Table, tmp_path: Path) -> None:
+def test_kept_statistics_are_verified_and_restored(
+    shop: Run, orders: Table, tmp_path: Path
+) -> None:
     shop("stats", TABLE)
     assert shop("stats", TABLE, "--verify").out == f"{TABLE}: every figure is right\n"
     before = [each.read_bytes() for each in kept(tmp_path, orders)]
@@ -162,7 +164,7 @@ def test_what_is_kept_is_verified_and_restored(shop: Run, orders: Table, tmp_pat
     assert shop("stats", TABLE, "--verify").code == 0
 
 
-def test_what_cannot_be_kept_is_computed_all_the_same(
+def test_statistics_that_cannot_be_kept_are_still_computed(
     shop: Run, orders: Table, tmp_path: Path
 ) -> None:
     (tmp_path / "lake" / handle_of(orders).path / "_ledger" / "statistics").write_text(

@@ -85,7 +85,7 @@ def test_an_empty_table_has_nothing_to_publish(shop: Run, orders: Table) -> None
     assert "shop.flat has no snapshot yet, so nothing to publish: add files first" in ran.err
 
 
-def test_an_unpartitioned_table_is_refused_for_iceberg_before_paimons_are_published(
+def test_an_unpartitioned_table_is_rejected_for_iceberg_before_paimons_are_published(
     shop: Run, orders: Table, tmp_path: Path
 ) -> None:
     del orders

@@ -23,7 +23,7 @@ def test_every_path_can_be_written(names: list[str]) -> None:
 
 
 @pytest.mark.parametrize("text", ["", ".", "a.", " ", "=x", "a b", "`open"])
-def test_what_is_no_path_is_refused(text: str) -> None:
+def test_a_malformed_path_is_rejected(text: str) -> None:
     with pytest.raises(UsageError):
         whole_path(text)
 

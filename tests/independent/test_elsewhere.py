@@ -36,13 +36,15 @@ def lake_in(folder: Path) -> Ledger:
 
 
 @pytest.mark.parametrize("source", sorted(PAIMON.glob("pypaimon_wh/ledger.db/*")), ids=str)
-def test_what_pypaimon_wrote_is_read_the_same_once_it_came_in(source: Path, tmp_path: Path) -> None:
+def test_a_table_of_pypaimon_is_read_the_same_after_its_import(
+    source: Path, tmp_path: Path
+) -> None:
     lake = lake_in(tmp_path)
     lake.import_table("a.b", str(source), format_name="paimon")
     assert agrees(tmp_path, lake) > 1
 
 
-def test_what_pypaimon_wrote_is_read_the_same_before_and_after_its_promotion(
+def test_a_table_of_pypaimon_is_read_the_same_before_and_after_its_promotion(
     tmp_path: Path,
 ) -> None:
     source = tmp_path / "theirs"
@@ -63,7 +65,7 @@ def test_what_pypaimon_wrote_is_read_the_same_before_and_after_its_promotion(
     assert agrees(tmp_path / "lake", lake) == count + 8
 
 
-def test_what_pyiceberg_wrote_is_read_the_same_before_and_after_its_promotion(
+def test_a_table_of_pyiceberg_is_read_the_same_before_and_after_its_promotion(
     tmp_path: Path,
 ) -> None:
     theirs = created(tmp_path / "theirs")
@@ -89,7 +91,7 @@ def test_what_pyiceberg_wrote_is_read_the_same_before_and_after_its_promotion(
     assert agrees(tmp_path / "lake", lake) == count + 8
 
 
-def test_what_follows_a_delta_log_is_read_the_same(tmp_path: Path) -> None:
+def test_a_table_that_follows_a_delta_log_is_read_the_same(tmp_path: Path) -> None:
     source = written(tmp_path / "theirs")
     lake = lake_in(tmp_path / "lake")
     lake.import_table("a.b", source, format_name="delta")
@@ -115,7 +117,7 @@ def test_what_follows_a_delta_log_is_read_the_same(tmp_path: Path) -> None:
         ("delta.jsonl", b'"deltaVersion":9', b'"deltaVersion":5'),
     ],
 )
-def test_what_contradicts_such_a_table_is_broken_for_both(
+def test_events_that_contradict_an_imported_table_fail_in_both_readers(
     name: str, old: bytes, new: bytes
 ) -> None:
     lines = (DATA / name).read_bytes()

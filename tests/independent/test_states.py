@@ -71,14 +71,12 @@ PUFFIN = StatisticsFile(
 
 
 @pytest.mark.parametrize("archive", KEPT, ids=lambda each: str(each.name))
-def test_every_ledger_that_is_kept_here_comes_to_the_same_states(
-    archive: Path, tmp_path: Path
-) -> None:
+def test_every_kept_ledger_gives_the_same_states(archive: Path, tmp_path: Path) -> None:
     shutil.unpack_archive(archive, tmp_path, filter="data" if ".tar" in archive.name else None)
     assert agrees(tmp_path, ledger.open(tmp_path)) > 0
 
 
-def test_a_checkpoint_has_the_hash_that_the_second_reader_comes_to(tmp_path: Path) -> None:
+def test_a_checkpoint_has_the_hash_that_the_second_reader_computes(tmp_path: Path) -> None:
     lake = lake_on(LocalStore(tmp_path))
     lake.create_database("db")
     table = lake.create_table("db.t", {"id": "INT"})
@@ -180,7 +178,7 @@ def test_what_is_corrected_is_earlier_for_both_readers() -> None:
     assert catalog.databases["db"]["created"] == [150, "ann"]
 
 
-def test_a_catalog_that_went_about_comes_to_the_same_states() -> None:
+def test_a_moved_catalog_gives_the_same_states() -> None:
     catalog = Catalog()
     assert compared(lines(*CATALOG), catalog) == len(CATALOG)
     assert (catalog.place, catalog.placed_version, catalog.tables) == ("/copy", 9, {})
@@ -210,7 +208,7 @@ def test_texts_of_a_state_are_escaped_as_the_format_says() -> None:
     assert compared(said, Catalog()) == 1
 
 
-def test_both_readers_came_to_the_same_of_every_kind() -> None:
+def test_both_readers_agree_on_every_kind_of_event() -> None:
     lives = (each for life in LIVES.values() for each in life)
     here = [*OWN, *CATALOG, *lives]
     some = (each if isinstance(each, tuple) else (each,) for each in here)

@@ -67,7 +67,7 @@ RETYPED: list[tuple[str, DataType | str, str]] = [
 
 
 @pytest.mark.parametrize(("what", "before", "after"), RETYPED, ids=[each[0] for each in RETYPED])
-def test_a_type_that_would_read_old_values_otherwise_is_refused_under_iceberg_alone(
+def test_a_type_that_would_read_old_values_otherwise_is_rejected_under_iceberg_alone(
     what: str, before: str, after: str
 ) -> None:
     change = UpdateColumnType(("v",), after, keep_nullability=True)
@@ -132,7 +132,7 @@ LACKING: list[tuple[DataType, str]] = [
 
 
 @pytest.mark.parametrize(("data_type", "said"), LACKING, ids=[each[1] for each in LACKING])
-def test_types_that_iceberg_lacks_are_refused_at_creation_and_later(
+def test_types_that_iceberg_lacks_are_rejected_at_creation_and_later(
     data_type: DataType, said: str
 ) -> None:
     columns: dict[str, str | DataType] = {"id": "INT", "v": data_type}
@@ -150,7 +150,7 @@ def test_types_that_iceberg_lacks_are_refused_at_creation_and_later(
 
 
 @pytest.mark.parametrize("data_type", [UuidType(), UnknownType(), ArrayType(UuidType())])
-def test_types_that_paimon_lacks_are_refused_under_paimon_alone(data_type: DataType) -> None:
+def test_types_that_paimon_lacks_are_rejected_under_paimon_alone(data_type: DataType) -> None:
     columns: dict[str, str | DataType] = {"id": "INT", "v": data_type}
     with pytest.raises(FormatError) as caught:
         table_of(columns, format_version="3")
@@ -163,7 +163,7 @@ TIMES: list[DataType] = [TimeType(), TimeType(3), ArrayType(TimeType(6)), row(("
 
 
 @pytest.mark.parametrize("data_type", TIMES, ids=str)
-def test_a_time_is_refused_where_both_formats_are_to_read_it(data_type: DataType) -> None:
+def test_a_time_is_rejected_where_both_formats_are_to_read_it(data_type: DataType) -> None:
     columns: dict[str, str | DataType] = {"id": "INT", "v": data_type}
     for formats in ("paimon", "iceberg"):
         assert table_of(columns, formats=formats).state.schema.names == ("id", "v")
@@ -341,7 +341,7 @@ def test_the_column_of_a_layout_in_force_cannot_be_dropped(formats: str, what: s
         ({"path": "d.parquet", "content": "position-deletes"}, "list data files"),
     ],
 )
-def test_a_file_that_paimon_cannot_say_is_refused_when_it_comes(
+def test_a_file_that_paimon_cannot_say_is_rejected_when_it_comes(
     file: dict[str, str], rule: str
 ) -> None:
     for formats in (BOTH, "paimon"):
@@ -362,7 +362,7 @@ def test_format_versions_only_go_up() -> None:
     assert paimon.alter([SetOption("format-version", "2")]).version == 1
 
 
-def test_a_primary_key_that_cannot_identify_a_row_is_refused_under_iceberg() -> None:
+def test_a_primary_key_that_cannot_identify_a_row_is_rejected_under_iceberg() -> None:
     schema = Schema.of({"k": "DOUBLE NOT NULL"}, primary_keys=["k"], options={"bucket": "1"})
 
     def problems(formats: str) -> list[FormatError]:

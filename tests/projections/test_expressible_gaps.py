@@ -211,7 +211,7 @@ def test_asking_the_same_update_in_other_words_is_the_same_request() -> None:
         lambda update: update.union_by_name({"a": "INT"}),
     ],
 )
-def test_what_is_no_name_type_or_schema_is_refused_in_words(
+def test_what_is_no_name_type_or_schema_is_rejected_in_words(
     wrong: Callable[[UpdateSchema], UpdateSchema],
 ) -> None:
     table = table_of({"id": "INT"})

@@ -147,7 +147,7 @@ def test_no_type_is_taken_that_the_files_of_two_formats_hold_otherwise(
     assert table_of("paimon,toy").state.version == 0
 
 
-def test_a_declared_format_that_is_not_installed_refuses_what_could_concern_it(
+def test_a_declared_format_that_is_not_installed_rejects_what_could_concern_it(
     install: Install, tmp_path: Path
 ) -> None:
     install(toys="tests.toy_format:TOY")
@@ -218,7 +218,7 @@ def test_an_unknown_format_is_rejected_when_declared(install: Install, declared:
             asked([SetOption("ledger.formats", declared)])
 
 
-def test_two_packages_that_bring_one_name_are_refused_and_named(install: Install) -> None:
+def test_two_packages_that_bring_one_name_are_rejected_and_named(install: Install) -> None:
     install(toys="tests.toy_format:TOY")
     table = table_of()
     install(games="tests.toy_format:NEWER")
@@ -441,7 +441,7 @@ def test_the_error_of_a_missing_part_names_the_formats_that_have_it(install: Ins
         formats.part("toy", "project")
 
 
-def test_a_format_that_cannot_be_imported_refuses_with_the_reason(install: Install) -> None:
+def test_a_format_that_cannot_be_imported_rejects_with_the_reason(install: Install) -> None:
     install(toys="tests.no_such_module:TOY")
     with pytest.raises(FormatError, match="cannot be loaded: No module named .*reinstall .*toys"):
         table_of()

@@ -64,7 +64,7 @@ def test_a_partition_field_that_is_no_column_is_written_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("names", "values"), [(["day"], ["tomorrow"]), (["day"], []), (["day"], ["a", "b"])]
 )
-def test_a_partition_that_does_not_fit_is_refused_by_name(
+def test_a_partition_that_does_not_fit_is_rejected_by_name(
     names: list[str], values: list[str]
 ) -> None:
     with pytest.raises(InvalidInputError, match="day"):

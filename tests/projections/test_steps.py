@@ -162,7 +162,7 @@ def test_files_get_past_snapshots_without_a_word_for_them_that_are_gone_by_now()
     assert ICEBERG.verify(table).is_empty
 
 
-def test_what_is_not_declared_by_now_is_refused_at_once() -> None:
+def test_what_is_not_declared_by_now_is_rejected_at_once() -> None:
     table = table_of("paimon")
     commits(table, FAR)
     with pytest.raises(UnsupportedError, match="not declared"):

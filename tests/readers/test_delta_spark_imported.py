@@ -137,7 +137,7 @@ def test_a_table_of_sparks_is_the_ledgers_and_sparks_to_read(
     assert len(duckdb(folder_of(table), newest - 1)[1]) == len(there[1]) - file.record_count
 
 
-def test_deletion_vectors_of_spark_are_refused_by_name(
+def test_deletion_vectors_of_spark_are_rejected_by_name(
     session: SparkSession, tmp_path: Path
 ) -> None:
     place = f"delta.`{tmp_path}/t`"

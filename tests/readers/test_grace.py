@@ -279,7 +279,7 @@ def test_a_kill_at_any_write_of_an_expiry_takes_nothing_from_its_readers(tmp_pat
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-1 s", "1", "31 d", "1 week", "1.5 h"])
-def test_a_time_that_is_none_is_refused(text: str) -> None:
+def test_a_malformed_grace_period_is_rejected(text: str) -> None:
     lake = some_lake()
     table = lake.create_table("shop.u", schema_of({"id": "BIGINT"}, {}, None))
     with pytest.raises(InvalidChangeError, match=r"ledger\.reader-grace"):

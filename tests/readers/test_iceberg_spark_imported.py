@@ -50,7 +50,7 @@ def _sorted(rows: Rows) -> Rows:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_rows_that_deletes_hide_are_hidden_in_what_came_in(
+def test_rows_that_deletes_hide_are_hidden_in_imported_tables(
     spark: SparkSession, tmp_path: Path, version: int
 ) -> None:
     warehouse = tmp_path / f"theirs{version}"

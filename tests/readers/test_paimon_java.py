@@ -82,7 +82,7 @@ def test_bounds_of_old_files_lose_no_rows(
             assert not Counter(wanted) - Counter(found), (column, value)
 
 
-def test_java_refuses_filters_on_decimals_that_a_file_keeps_as_bytes(
+def test_java_rejects_filters_on_decimals_that_a_file_keeps_as_bytes(
     java: JavaPaimon, evolved: dict[str, Book]
 ) -> None:
     # Paimon's Java core reads them, but its filter wants integers up to 18 digits, as it writes

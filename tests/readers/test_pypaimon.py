@@ -162,7 +162,7 @@ def test_tags_read_even_where_their_snapshot_expired(
 
 @pytest.mark.parametrize("name", ["life_at_once", "life_step_by_step"])
 @pytest.mark.parametrize("number", [1, 3, 99])
-def test_a_snapshot_that_expired_or_never_was_is_refused(
+def test_a_snapshot_that_expired_or_never_was_is_rejected(
     catalog: Any, lived: dict[str, Book], name: str, number: int
 ) -> None:
     assert lived
@@ -172,7 +172,7 @@ def test_a_snapshot_that_expired_or_never_was_is_refused(
 
 
 @pytest.mark.parametrize("name", ["life_at_once", "life_step_by_step"])
-def test_a_deleted_tag_is_refused(catalog: Any, lived: dict[str, Book], name: str) -> None:
+def test_a_deleted_tag_is_rejected(catalog: Any, lived: dict[str, Book], name: str) -> None:
     assert lived
     table = catalog.get_table(f"shop.{name}")
 

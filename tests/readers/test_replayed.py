@@ -156,7 +156,7 @@ def test_a_folder_that_holds_something_else_is_left_as_it_is(table: Table, tmp_p
     assert hint.read_text() == "{}"
 
 
-def test_a_second_ledger_holds_the_table_up_to_a_version_and_goes_on(
+def test_a_second_ledger_holds_the_table_up_to_a_version_and_continues(
     table: Table, tmp_path: Path
 ) -> None:
     place = str(tmp_path / "second")

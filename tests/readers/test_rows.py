@@ -71,7 +71,7 @@ def test_a_scan_hands_rows_to_every_library(mixed: Table) -> None:
     assert found.to_arrow_batch_reader().read_all().num_rows == 3
 
 
-def test_a_scan_can_be_narrowed_and_turned_elsewhere(mixed: Table) -> None:
+def test_a_scan_can_be_narrowed_and_moved_to_another_instant(mixed: Table) -> None:
     found = mixed.at().scan("id < 3", ["id"])
     assert found.filter("id > 1").to_arrow().to_pylist() == [{"id": 2}]
     assert found.filter("id > 1").count() == 1
@@ -218,7 +218,7 @@ def test_a_table_outside_of_the_ledgers_folder_is_read_there(lake: Ledger, tmp_p
     assert table.at().to_arrow("id = 2").num_rows == 1
 
 
-def test_others_go_on_without_moving_an_instant(lake: Ledger) -> None:
+def test_later_commits_do_not_move_an_instant(lake: Ledger) -> None:
     table = lake.create_table("shop.moving", Schema.of({"id": "INT"}))
     add_rows(table, "1.parquet", [{"id": 1}])
     at = table.at()
@@ -250,7 +250,7 @@ def test_mistakes_are_named(lake: Ledger, mixed: Table) -> None:
         found.io.new_output("x")
 
 
-def test_a_table_in_memory_is_refused_with_a_reason() -> None:
+def test_a_table_in_memory_is_rejected_with_a_reason() -> None:
     lake = ledger.open("memory://rows")
     lake.create_database("shop")
     table = lake.create_table("shop.orders", Schema.of({"id": "INT"}))
@@ -258,7 +258,7 @@ def test_a_table_in_memory_is_refused_with_a_reason() -> None:
         table.at().scan()
 
 
-def test_a_table_that_is_not_icebergs_is_refused_with_a_reason(lake: Ledger) -> None:
+def test_a_table_that_is_not_icebergs_is_rejected_with_a_reason(lake: Ledger) -> None:
     table = lake.create_table("shop.paimon", Schema.of({"id": "INT"}))
     table.alter([SetOption("ledger.formats", "paimon")])
     with pytest.raises(UnsupportedError, match=r"ledger\.formats"):

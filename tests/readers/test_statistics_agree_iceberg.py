@@ -228,7 +228,7 @@ def test_icebergs_java_computes_the_partition_statistics_that_are_published(
     assert named[published.snapshot_id].statistics_path == file.path()
 
 
-def test_icebergs_java_goes_on_from_statistics_that_were_published_earlier(
+def test_icebergs_java_continues_from_statistics_that_were_published_earlier(
     iceberg: SparkSession, lake: Ledger
 ) -> None:
     life = lived(lake, DecisionContext(11, ICEBERG, deletes=True))

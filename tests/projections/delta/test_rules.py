@@ -65,7 +65,7 @@ def test_a_table_that_delta_cannot_say_is_not_begun(columns: dict[str, str], rul
         (SetOption("delta.columnMapping.mode", "id"), "the projection itself sets"),
     ],
 )
-def test_a_step_that_readers_would_misread_is_refused(change: Any, rule: str) -> None:
+def test_a_step_that_readers_would_misread_is_rejected(change: Any, rule: str) -> None:
     table = table_of({"n": "INT", "day": "DATE", "text": "STRING"})
     table.append([file("a")])
     (verdict,) = [each for each in table.plan([change]).verdicts if each.format == "delta"]
@@ -91,7 +91,7 @@ def test_a_wider_type_is_a_step_and_the_plan_names_readers_that_lack_it(wider: s
         ({"partition": ("",)}, "an empty text in partition column p"),
     ],
 )
-def test_a_file_that_delta_cannot_say_is_refused(facts: dict[str, Any], rule: str) -> None:
+def test_a_file_that_delta_cannot_say_is_rejected(facts: dict[str, Any], rule: str) -> None:
     table = table_of({"n": "INT", "p": "STRING"}, partition_keys=["p"])
     with pytest.raises(FormatError, match=rule):
         table.append([replace(file("a", partition=("x",)), **facts)])
@@ -116,7 +116,7 @@ def test_a_file_that_says_that_it_is_in_no_order_is_one_of_deltas() -> None:
     assert table.append([replace(file("a"), sort_order_id=0)]).version == 1
 
 
-def test_files_that_disagree_on_a_name_are_refused_until_an_overwrite() -> None:
+def test_files_that_disagree_on_a_name_are_rejected_until_an_overwrite() -> None:
     table = table_of({"a": "INT"})
     table.append([file("old")])
     table.alter([RenameColumn(("a",), "b")])

@@ -101,7 +101,7 @@ def test_any_text_gives_a_view_or_a_typed_refusal(text: str | bytes, kind: Any) 
 
 @settings(deadline=None)
 @given(st.sampled_from(sorted(JAVA)), st.data())
-def test_a_cut_document_is_refused_as_no_json(name: str, data: st.DataObject) -> None:
+def test_a_cut_document_is_rejected_as_no_json(name: str, data: st.DataObject) -> None:
     text = json.dumps(JAVA[name]["json"])
     cut = text[: data.draw(st.integers(0, len(text) - 1))]
 
@@ -145,7 +145,7 @@ def nested(depth: int, inner: Any, key: str | None) -> Any:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda each: getattr(each, "__name__", str(each)[:40]))
 @pytest.mark.parametrize("key", [None, "type", "element", "arrayType", "schema", "fields"])
-def test_ten_thousand_levels_are_refused_and_not_followed(kind: Any, key: str | None) -> None:
+def test_ten_thousand_levels_are_rejected_and_not_followed(kind: Any, key: str | None) -> None:
     deep = nested(10_000, "INT", key)
 
     assert isinstance(read_or_refuse(deep, kind), InvalidInputError)
@@ -153,7 +153,7 @@ def test_ten_thousand_levels_are_refused_and_not_followed(kind: Any, key: str | 
 
 
 @pytest.mark.parametrize("text", ["[" * 10_000, '{"a":' * 10_000, "[" * 10_000 + "]" * 10_000])
-def test_ten_thousand_levels_of_text_are_refused_and_not_followed(text: str) -> None:
+def test_ten_thousand_levels_of_text_are_rejected_and_not_followed(text: str) -> None:
     assert isinstance(read_or_refuse(text, Schema), InvalidInputError)
 
 
@@ -176,7 +176,7 @@ def a_row(depth: int, style: Style) -> Any:
 # The model's reader counts the wrapper of the innermost primitive type as a level.
 @pytest.mark.parametrize(("style", "greatest"), [(Style.DLF, 99), (Style.PAIMON_REST, 100)])
 @pytest.mark.parametrize("build", [an_array, a_row])
-def test_types_of_the_greatest_depth_pass_and_deeper_ones_are_refused(
+def test_types_of_the_greatest_depth_pass_and_deeper_ones_are_rejected(
     build: Any, style: Style, greatest: int
 ) -> None:
     column = {"id": 1000, "name": "deep", "type": build(greatest, style)}
@@ -201,7 +201,7 @@ def test_types_of_the_greatest_depth_pass_and_deeper_ones_are_refused(
     ],
     ids=lambda each: str(each)[:30] if not isinstance(each, int) else "number",
 )
-def test_what_no_json_decoder_gives_is_refused_by_its_place(value: object, message: str) -> None:
+def test_what_no_json_decoder_gives_is_rejected_by_its_place(value: object, message: str) -> None:
     document = {**JAVA["getTableResponse"]["json"], "createdAt": value}
 
     with pytest.raises(InvalidInputError) as refused:
@@ -219,7 +219,7 @@ def test_the_longest_numbers_of_64_bits_are_read() -> None:
         )
 
 
-def test_a_deep_type_is_refused_where_the_stack_is_nearly_used_up() -> None:
+def test_a_deep_type_is_rejected_where_the_stack_is_nearly_used_up() -> None:
     def further_down(calls: int) -> Any:
         if calls:
             return further_down(calls - 1)
@@ -234,7 +234,7 @@ def test_a_deep_type_is_refused_where_the_stack_is_nearly_used_up() -> None:
     assert "nests too deep for the stack left here" in str(refused)
 
 
-def test_a_document_that_holds_itself_is_refused() -> None:
+def test_a_document_that_holds_itself_is_rejected() -> None:
     document: dict[str, Any] = {"fields": []}
     document["fields"] += [document, document]
 
@@ -244,12 +244,12 @@ def test_a_document_that_holds_itself_is_refused() -> None:
 @pytest.mark.parametrize(
     "text", ["", " ", "nul", '{"a": 1,}', "{'a': 1}", '{"a": NaN}', b"\xff\xfe", '"\ud800"', "{}{}"]
 )
-def test_text_that_is_no_json_is_refused_as_such(text: str | bytes) -> None:
+def test_text_that_is_no_json_is_rejected_as_such(text: str | bytes) -> None:
     with pytest.raises(InvalidInputError, match=r"^\$: not JSON: .*; send one whole JSON document"):
         read(text, Identifier)
 
 
-def test_a_number_of_five_thousand_digits_is_refused_in_text_as_well() -> None:
+def test_a_number_of_five_thousand_digits_is_rejected_in_text_as_well() -> None:
     with pytest.raises(InvalidInputError, match="out of range"):
         read(f'{{"databaseName": {"1" * 5000}}}', Identifier)
 
@@ -281,7 +281,7 @@ def test_explicit_nulls_of_optional_keys_read_as_absent() -> None:
 
 
 @pytest.mark.parametrize("key", ["id", "name", "path", "isExternal", "schemaId", "schema"])
-def test_nulls_of_required_keys_are_refused_by_name(key: str) -> None:
+def test_nulls_of_required_keys_are_rejected_by_name(key: str) -> None:
     with pytest.raises(InvalidInputError) as refused:
         read({**JAVA["getTableResponse"]["json"], key: None}, GetTableResponse)
 

@@ -211,7 +211,7 @@ def test_paimons_spelling_has_no_word_for_a_nested_move() -> None:
 
 
 @pytest.mark.parametrize(("style", "word"), [(Style.DLF, "TIME(0)"), (Style.PAIMON_REST, "UUID")])
-def test_a_change_to_a_type_that_a_style_has_no_word_for_is_refused(
+def test_a_change_to_a_type_that_a_style_has_no_word_for_is_rejected(
     style: Style, word: str
 ) -> None:
     with pytest.raises(UnsupportedError, match=r"column a.b is "):
@@ -257,7 +257,7 @@ NOT_ONE_TYPE: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("document", "message"), NOT_ONE_TYPE, ids=lambda each: str(each)[:60])
-def test_a_type_that_is_not_exactly_one_is_refused_by_its_place(
+def test_a_type_that_is_not_exactly_one_is_rejected_by_its_place(
     document: Any, message: str
 ) -> None:
     with pytest.raises(InvalidInputError) as refused:
@@ -267,7 +267,7 @@ def test_a_type_that_is_not_exactly_one_is_refused_by_its_place(
 
 
 @pytest.mark.parametrize(("document", "message"), NOT_ONE_TYPE, ids=lambda each: str(each)[:60])
-def test_it_is_refused_inside_a_schema_and_a_change_as_well(document: Any, message: str) -> None:
+def test_it_is_rejected_inside_a_schema_and_a_change_as_well(document: Any, message: str) -> None:
     rest = message.removeprefix("$")
     column = {"id": 0, "name": "a", "type": document}
     change = {"type": "addColumn", "fieldNames": ["a"], "dataType": document}
@@ -319,7 +319,7 @@ WRONG: list[tuple[Any, Any, str]] = [
 
 
 @pytest.mark.parametrize(("kind", "document", "message"), WRONG, ids=lambda each: str(each)[:60])
-def test_what_the_page_does_not_allow_is_refused_by_its_place(
+def test_what_the_page_does_not_allow_is_rejected_by_its_place(
     kind: Any, document: Any, message: str
 ) -> None:
     with pytest.raises(InvalidInputError) as refused:

@@ -246,7 +246,7 @@ def test_instants_read_and_render_in_both_styles(style: Style, snapshot: Any, ta
 
 
 @pytest.mark.parametrize("style", Style)
-def test_an_instant_that_only_the_ledger_knows_is_refused(style: Style) -> None:
+def test_an_instant_that_only_the_ledger_knows_is_rejected(style: Style) -> None:
     with pytest.raises(UnsupportedError, match="version 7"):
         render(VersionInstant(7), style)
 
@@ -296,7 +296,7 @@ def test_nested_types_are_wrapped_on_every_level() -> None:
 
 
 @pytest.mark.parametrize("column", ["TIME(0)", "BLOB", "GEOMETRY", "UUID"])
-def test_a_type_without_a_word_on_the_dlf_page_is_refused_by_column(column: str) -> None:
+def test_a_type_without_a_word_on_the_dlf_page_is_rejected_by_column(column: str) -> None:
     with pytest.raises(UnsupportedError, match="column shape is"):
         render(Schema.of({"id": "INT", "shape": column}))
 
@@ -326,7 +326,7 @@ WRONG: list[tuple[list[str | int], object, str]] = [
 
 
 @pytest.mark.parametrize(("place", "value", "message"), WRONG, ids=lambda each: str(each)[:40])
-def test_what_is_wrong_is_named_by_its_place(
+def test_an_error_names_the_place_of_the_bad_value(
     place: list[str | int], value: object, message: str
 ) -> None:
     document = copy.deepcopy(JAVA["getTableResponse"])

@@ -83,7 +83,7 @@ def test_files_with_ids_bind_no_names() -> None:
     assert table.alter(REUSED).version == 2
 
 
-def test_files_whose_names_mean_other_columns_by_now_are_refused() -> None:
+def test_files_whose_names_mean_other_columns_by_now_are_rejected() -> None:
     table = table_of({"id": "INT", "v": "INT"})
     table.alter(REUSED)
     with pytest.raises(FormatError, match="field 1"):

@@ -173,7 +173,7 @@ class World:
 
 
 @pytest.mark.parametrize("seed", some(range(25), 8))
-def test_a_name_is_refused_exactly_where_what_can_be_read_means_another_field(seed: int) -> None:
+def test_a_name_is_rejected_exactly_where_what_can_be_read_means_another_field(seed: int) -> None:
     world = World(seed)
     for _ in range(STEPS):
         world.step()

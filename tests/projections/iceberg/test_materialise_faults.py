@@ -176,7 +176,7 @@ def test_a_table_with_a_primary_key_projects_its_schema_alone() -> None:
     assert verify(handle_of(table)).is_empty
 
 
-def test_an_engines_own_manifests_are_refused() -> None:
+def test_an_engines_own_manifests_are_rejected() -> None:
     table = keyed()
     lists = {"base_manifest_list": "manifest-list-1", "delta_manifest_list": "manifest-list-2"}
     table.commit_snapshot(SnapshotPlan("APPEND", commit_user="flink", facts=lists))
@@ -184,7 +184,7 @@ def test_an_engines_own_manifests_are_refused() -> None:
         project(handle_of(table))
 
 
-def test_a_table_that_is_not_declared_iceberg_is_refused() -> None:
+def test_a_table_that_is_not_declared_iceberg_is_rejected() -> None:
     table = orders(lake_on(memory()))
     table.alter([SetOption("ledger.formats", "paimon")])
     with pytest.raises(UnsupportedError, match="add iceberg to its option"):

@@ -111,7 +111,7 @@ def _assert_whole(table: Table, version: int) -> None:
     assert is_consistent(Left(left.files, location))
 
 
-def test_a_log_that_was_cut_below_the_files_is_refused(table: Table) -> None:
+def test_a_log_that_was_cut_below_the_files_is_rejected(table: Table) -> None:
     project(handle_of(table))
     store, key = handle_of(table).log.store, handle_of(table).log.layout.commit(table.state.version)
     assert store.read(key) is not None

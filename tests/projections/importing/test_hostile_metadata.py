@@ -230,7 +230,7 @@ def cases(source: Source) -> Iterator[tuple[Path, int, Place, str]]:
 
 @pytest.mark.parametrize("part", some(range(PARTS), 1))
 @pytest.mark.parametrize("format_name", FILES)
-def test_every_number_is_refused_or_lived_with(
+def test_every_number_is_rejected_or_lived_with(
     sources: dict[str, Source],
     tmp_path: Path,
     format_name: str,
@@ -318,7 +318,7 @@ REFUSED: dict[str, tuple[str, str, Place, str, str]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_no_projection_could_say_is_refused_by_name_before_anything_is_written(
+def test_what_no_projection_could_say_is_rejected_by_name_before_anything_is_written(
     sources: dict[str, Source], tmp_path: Path, what: str
 ) -> None:
     format_name, name, place, text, said = REFUSED[what]
@@ -336,7 +336,7 @@ def test_what_no_projection_could_say_is_refused_by_name_before_anything_is_writ
     assert not [*tmp_path.rglob("*.json")]
 
 
-def test_manifests_of_a_spec_that_there_is_not_are_refused(
+def test_manifests_of_a_spec_that_there_is_not_are_rejected(
     sources: dict[str, Source], tmp_path: Path
 ) -> None:
     source = sources["iceberg"]

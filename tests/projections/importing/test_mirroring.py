@@ -38,7 +38,7 @@ def source(
 
 
 @pytest.mark.parametrize("name", HISTORIES)
-def test_a_kill_at_any_write_is_ended_by_asking_again_and_nothing_comes_twice(
+def test_a_retry_after_a_kill_at_any_write_completes_the_import_and_repeats_nothing(
     name: str, tmp_path: Path
 ) -> None:
     write: Callable[[Path], str] = HISTORIES[name]
@@ -62,7 +62,7 @@ def test_a_kill_at_any_write_is_ended_by_asking_again_and_nothing_comes_twice(
     assert writes > len(wanted)
 
 
-def test_what_is_committed_meanwhile_is_imported_once(source: Source) -> None:
+def test_concurrent_commits_of_the_source_are_imported_once(source: Source) -> None:
     store, name = memory(), source.format.name
     lake, other = lake_on(store, clock=now), lake_on(store, clock=now)
     lake.import_table("a.b", source.place, format_name=name)

@@ -465,9 +465,7 @@ def test_ids_that_came_later_are_asked_of_files_with_the_names_of_older_schemas(
         ("text", "not a Delta schema"),
     ],
 )
-def test_nested_ids_that_are_none_are_refused_by_name(
-    tmp_path: Path, nested: Any, said: str
-) -> None:
+def test_malformed_nested_ids_are_rejected_by_name(tmp_path: Path, nested: Any, said: str) -> None:
     listed = column("li", 2, array("integer"))
     listed["metadata"][NESTED] = nested
     place = tmp_path / "t"

@@ -231,7 +231,7 @@ def test_pyiceberg_reads_the_same_rows_of_an_imported_table_served_or_not(tmp_pa
 
 @pytest.mark.parametrize("view", ["files", "partitions"])
 @pytest.mark.parametrize("name", SERVABLE)
-def test_views_of_files_are_refused_while_engines_manifests_list_them(
+def test_views_of_files_are_rejected_while_engines_manifests_list_them(
     name: ServingProtocol, view: str, tmp_path: Path
 ) -> None:
     lake, table, _ = mirrored(tmp_path, name)
@@ -317,7 +317,7 @@ def test_no_table_of_the_ledgers_follows_a_source_again(
     ],
     ids=["append", "overwrite", "delete", "compact", "rollback", "branch", "fast-forward"],
 )
-def test_a_served_table_refuses_lists_of_files(call: Any, tmp_path: Path) -> None:
+def test_a_served_table_rejects_lists_of_files(call: Any, tmp_path: Path) -> None:
     table = native(lake_in(tmp_path))
     table.branch("audit").create()
     table.branch("audit").append(
@@ -382,7 +382,7 @@ def test_a_commit_based_on_an_earlier_time_of_serving_is_older_than_the_owner(
 # The log
 
 
-def test_clients_that_do_not_know_the_event_ask_for_an_upgrade(tmp_path: Path) -> None:
+def test_clients_that_do_not_know_the_event_require_an_upgrade(tmp_path: Path) -> None:
     table = native(lake_in(tmp_path))
     table.start_serving()
     (read,) = handle_of(table).log.commits(2, 2)

@@ -50,7 +50,7 @@ def facts(lake: Ledger) -> list[str]:
     ]
 
 
-def test_what_is_committed_meanwhile_is_imported_first(
+def test_concurrent_commits_of_the_source_are_imported_first(
     source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = following(tmp_path / "lake", source)

@@ -28,7 +28,7 @@ def test_a_look_ahead_has_what_was_added_and_leaves_the_trial_as_it_was() -> Non
     assert "team" not in trial.schema.options
 
 
-def test_what_no_log_may_hold_is_refused_before_it_is_tried() -> None:
+def test_what_no_log_may_hold_is_rejected_before_it_is_tried() -> None:
     trial = Trial(orders(lake_on(memory())).state, now_millis=1_900_000_000_000)
 
     with pytest.raises(InvalidInputError, match="v2.json: earliestSnapshotId is 0, out of 1 to"):

@@ -128,7 +128,7 @@ def test_not_a_number_stays_what_it_is() -> None:
         ("\ud800", "STRING"),
     ],
 )
-def test_a_value_of_another_type_is_refused(value: object, name: str) -> None:
+def test_a_value_of_another_type_is_rejected(value: object, name: str) -> None:
     with pytest.raises(InvalidInputError, match="field 0 of a row"):
         encode_row([value], [parse_type(name)])
 
@@ -166,7 +166,7 @@ def test_a_wide_decimal_of_no_bytes_or_too_many_is_no_decimal(length: int) -> No
         decode_row(bytes(body), [wide])
 
 
-def test_more_bytes_inside_a_slot_than_it_holds_are_refused() -> None:
+def test_more_bytes_inside_a_slot_than_it_holds_are_rejected() -> None:
     body = bytearray(encode_row(["seven"], [t.STRING]))
     body[19] = 0x80 | 8
 

@@ -261,14 +261,14 @@ def test_an_unknown_kind_is_damage() -> None:
             read_manifest(packed(avro.MANIFEST, rows), "torn")
 
 
-def test_another_version_is_refused_by_number() -> None:
+def test_another_version_is_rejected_by_number() -> None:
     rows = [{**row, "_VERSION": 3} for row in raw(JAVA_MANIFEST)]
 
     with pytest.raises(UnsupportedError, match="newer holds records of version 3"):
         read_manifest(packed(avro.MANIFEST, rows), "newer")
 
 
-def test_a_file_cut_anywhere_is_refused_by_name() -> None:
+def test_a_file_cut_anywhere_is_rejected_by_name() -> None:
     body = JAVA_MANIFEST.read_bytes()
     header = next(iter(fastavro.block_reader(io.BytesIO(body)))).offset
 
@@ -323,14 +323,14 @@ def with_block(schema: Any, count: int, content: bytes, codec: str = "null") -> 
         ("zstandard", bytes.fromhex("28b52ffda000000040") + bytes.fromhex("0b000078")),
     ],
 )
-def test_a_gigabyte_that_is_only_declared_is_refused(codec: str, content: bytes) -> None:
+def test_a_gigabyte_that_is_only_declared_is_rejected(codec: str, content: bytes) -> None:
     for count in (1, 2**40, -1):
         body = with_block(avro.MANIFEST, count, content, codec)
         with pytest.raises(DamagedLogError, match="bomb"):
             read_manifest(body, "bomb")
 
 
-def test_a_block_longer_than_its_file_is_refused() -> None:
+def test_a_block_longer_than_its_file_is_rejected() -> None:
     header = packed(avro.MANIFEST, [], sync_marker=MARKER)
 
     with pytest.raises(DamagedLogError, match="does not end in its mark"):
@@ -351,7 +351,7 @@ def test_a_block_longer_than_its_file_is_refused() -> None:
     ],
     ids=str,
 )
-def test_a_schema_that_makes_values_of_nothing_is_refused(inner: Any) -> None:
+def test_a_schema_that_makes_values_of_nothing_is_rejected(inner: Any) -> None:
     schema = {
         "type": "record",
         "name": "r",

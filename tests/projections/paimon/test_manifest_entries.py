@@ -203,7 +203,7 @@ def test_a_file_outside_its_place_is_named_in_full() -> None:
     ],
     ids=lambda each: f"{each.path} {each.format} {each.content}",
 )
-def test_what_paimon_cannot_say_is_refused_by_the_file(change: FileChange) -> None:
+def test_what_paimon_cannot_say_is_rejected_by_the_file(change: FileChange) -> None:
     with pytest.raises(UnsupportedError, match=change.path):
         entry_of(change)
 
@@ -298,7 +298,7 @@ def test_a_time_lies_within_its_statistics(moment: dt.time) -> None:
     assert found is None or found[0] <= moment <= found[1]
 
 
-def test_statistics_of_an_unknown_column_are_refused_by_name() -> None:
+def test_statistics_of_an_unknown_column_are_rejected_by_name() -> None:
     [entry, *_] = (each for entries in entries_of(TABLES[0]).values() for each in entries)
     other = attrs.evolve(entry, file=attrs.evolve(entry.file, value_stats_cols=("gone",)))
 

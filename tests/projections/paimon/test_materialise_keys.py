@@ -39,7 +39,7 @@ def test_an_engines_snapshot_is_carried_unchanged() -> None:
     assert verify(handle_of(table)).is_empty
 
 
-def test_a_snapshot_that_names_no_lists_of_its_engine_is_refused() -> None:
+def test_a_snapshot_that_names_no_lists_of_its_engine_is_rejected() -> None:
     table = keyed()
     table.commit_snapshot(SnapshotPlan("ANALYZE"))
     with pytest.raises(UnsupportedError, match="primary key"):

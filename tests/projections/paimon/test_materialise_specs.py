@@ -65,7 +65,7 @@ def test_a_removal_names_a_file_as_its_addition_did() -> None:
     assert left.live(table, newest) == ["a.parquet"]
 
 
-def test_a_file_without_a_partition_key_is_refused_by_its_spec() -> None:
+def test_a_file_without_a_partition_key_is_rejected_by_its_spec() -> None:
     lake = lake_on(memory())
     schema = Schema.of(COLUMNS, partition_keys=["day"], options={"ledger.formats": "iceberg"})
     table = orders(lake, schema)

@@ -199,7 +199,7 @@ def test_what_goes_is_no_problem() -> None:
 
 
 @pytest.mark.parametrize("other", ["V\u00c9", "ve\u0301", "VE\u0301"])
-def test_two_tags_that_some_stores_take_for_one_file_are_refused(other: str) -> None:
+def test_two_tags_that_some_stores_take_for_one_file_are_rejected(other: str) -> None:
     lake = lake_on(memory())
     lake.create_database("shop")
     options = {"ledger.formats": "iceberg"}

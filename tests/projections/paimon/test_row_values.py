@@ -54,7 +54,7 @@ def test_scalars_become_what_rows_hold_and_come_back(value: Any, name: str, expe
         ("yes", "BOOLEAN"),
     ],
 )
-def test_a_scalar_of_another_type_is_refused(value: Any, name: str) -> None:
+def test_a_scalar_of_another_type_is_rejected(value: Any, name: str) -> None:
     with pytest.raises(InvalidInputError, match="partition value"):
         native(value, parse_type(name))
 
@@ -111,7 +111,7 @@ def test_bounds_of_a_narrower_type_read_after_widening() -> None:
         ("0101", "BOOLEAN"),
     ],
 )
-def test_a_bound_of_other_bytes_is_refused(text: str, name: str) -> None:
+def test_a_bound_of_other_bytes_is_rejected(text: str, name: str) -> None:
     with pytest.raises(InvalidInputError, match="single-value form"):
         from_bound(text, parse_type(name))
 

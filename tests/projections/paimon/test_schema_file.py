@@ -50,7 +50,7 @@ def test_old_and_odd_files_read_as_java_reads_them(case: dict[str, Any]) -> None
     assert schema_to_json(schema_from_json(case["input"])) == expected
 
 
-def test_a_column_without_an_id_is_refused_by_its_place() -> None:
+def test_a_column_without_an_id_is_rejected_by_its_place() -> None:
     [case] = [each for each in CASES["read"] if "error" in each["expect"]]
 
     with pytest.raises(InvalidInputError, match=r"\$\.fields\[0\]\.id"):
@@ -89,7 +89,7 @@ def test_a_missing_key_is_named(key: str) -> None:
 
 
 @pytest.mark.parametrize("torn", [b"", b'{"id": 0', b"[]", '{"id": "0"}'])
-def test_a_torn_file_is_refused(torn: bytes | str) -> None:
+def test_a_torn_file_is_rejected(torn: bytes | str) -> None:
     with pytest.raises(InvalidInputError, match="not a Paimon schema file"):
         schema_from_json(torn)
 

@@ -127,12 +127,12 @@ def test_every_snapshot_reads_as_it_was_written(snapshot: Snapshot) -> None:
     ],
     ids=lambda each: str(each)[:40],
 )
-def test_what_is_no_snapshot_is_refused_by_its_place(content: Any, place: str) -> None:
+def test_what_is_no_snapshot_is_rejected_by_its_place(content: Any, place: str) -> None:
     with pytest.raises(InvalidInputError, match=place):
         snapshot_from_json(content)
 
 
-def test_a_snapshot_cut_anywhere_is_refused() -> None:
+def test_a_snapshot_cut_anywhere_is_rejected() -> None:
     body = JAVA[0].read_bytes()
 
     for end in range(len(body)):

@@ -91,7 +91,7 @@ def test_without_a_retention_a_tag_is_its_snapshot() -> None:
 @pytest.mark.parametrize(
     ("created", "retained"), [(None, 1), (1, -1), (2**60, 1), (2**80, 1)], ids=str
 )
-def test_times_that_no_tag_has_are_refused(created: int | None, retained: int) -> None:
+def test_times_that_no_tag_has_are_rejected(created: int | None, retained: int) -> None:
     with pytest.raises(InvalidInputError):
         tag_file(SNAPSHOT, create_time_millis=created, time_retained_millis=retained)
 
@@ -111,20 +111,20 @@ def test_times_that_no_tag_has_are_refused(created: int | None, retained: int) -
     ],
     ids=str,
 )
-def test_odd_times_are_refused_by_their_place(key: str, value: Any) -> None:
+def test_odd_times_are_rejected_by_their_place(key: str, value: Any) -> None:
     content = {"id": 1, "commitKind": "APPEND", key: value}
 
     with pytest.raises(InvalidInputError, match=rf"\$\.{key}"):
         tag_from_json(json.dumps(content))
 
 
-def test_a_retention_with_a_great_exponent_is_refused_at_once() -> None:
+def test_a_retention_with_a_great_exponent_is_rejected_at_once() -> None:
     with pytest.raises(InvalidInputError, match="tagTimeRetained"):
         tag_from_json('{"id": 1, "commitKind": "APPEND", "tagTimeRetained": 1e999999}')
 
 
 @pytest.mark.parametrize("name", ["", " ", "../x", "a/b", "a\\b", "a\nb", "\x7f"])
-def test_a_tag_name_that_leaves_its_folder_is_refused(name: str) -> None:
+def test_a_tag_name_that_leaves_its_folder_is_rejected(name: str) -> None:
     with pytest.raises(InvalidNameError, match="tag name"):
         tag_path(name)
 

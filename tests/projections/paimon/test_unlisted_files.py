@@ -108,7 +108,7 @@ def test_a_rollback_to_what_the_ledger_lists_can_be_made_and_gone_on_from(steps:
     assert [unlisted.held_by(each) for each in (1, 2, 3, 4)] == [False, True, False, False]
 
 
-def test_a_rollback_to_what_only_the_engine_lists_is_refused_from_anywhere() -> None:
+def test_a_rollback_to_what_only_the_engine_lists_is_rejected_from_anywhere() -> None:
     table = a_table()
     engine_commits(table)
     engine_commits(table)

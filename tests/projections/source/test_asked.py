@@ -51,14 +51,14 @@ def test_a_task_reads_whole_checkpoint_intervals() -> None:
         ({"path": "/lake", "table": "*", "storageOptions": "key"}, "no JSON object"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_what_does(
+def test_what_makes_no_sense_is_rejected_with_what_does(
     options: dict[str, str], message: str
 ) -> None:
     with pytest.raises(InvalidInputError, match=message):
         Asked.of(options)
 
 
-def test_a_table_without_its_database_is_refused() -> None:
+def test_a_table_without_its_database_is_rejected() -> None:
     with pytest.raises(InvalidNameError, match="write DATABASE.TABLE"):
         Asked.of({"path": "/lake", "table": "orders"})
 

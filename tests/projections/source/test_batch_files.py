@@ -142,7 +142,7 @@ def test_a_task_of_many_partitions_holds_few_files_open_and_loses_no_row(tmp_pat
     assert table.at().totals.record_count == 400
 
 
-def test_a_value_that_its_column_cannot_hold_is_refused_and_not_cut(tmp_path: Path) -> None:
+def test_a_value_that_its_column_cannot_hold_is_rejected_and_not_cut(tmp_path: Path) -> None:
     table = a_table(tmp_path)
     wide = pa.RecordBatch.from_pydict({"amount": pa.array([Decimal("1.234")])})
     with pytest.raises(pa.ArrowInvalid, match="would cause data loss"):
@@ -176,7 +176,7 @@ def test_a_batch_is_committed_once_by_any_writer_that_retries(tmp_path: Path) ->
         (["id", "name"], {"primary_keys": ["id"]}, "merged by key"),
     ],
 )
-def test_rows_that_do_not_fit_the_table_are_refused(
+def test_rows_that_do_not_fit_the_table_are_rejected(
     columns: list[str], options: dict[str, Any], message: str
 ) -> None:
     schema = Schema.of({"id": "BIGINT NOT NULL", "name": "STRING"}, **options)

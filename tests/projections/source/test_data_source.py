@@ -150,7 +150,7 @@ def test_columns_say_what_they_mean(registered: SparkSession, lake: Ledger) -> N
     assert schema["field_id"].nullable
 
 
-def test_bad_options_are_refused_in_words(registered: SparkSession, lake: Ledger) -> None:
+def test_bad_options_are_rejected_in_words(registered: SparkSession, lake: Ledger) -> None:
     from pyspark.errors import AnalysisException
 
     with pytest.raises(AnalysisException, match="did you mean shop.orders"):

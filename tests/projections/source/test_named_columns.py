@@ -94,7 +94,7 @@ def test_a_kind_may_be_spelled_in_another_way(spelled: bytes) -> None:
     assert found[-1] == {"type": "commitSnapshot", "snapshot_id": 1}
 
 
-def test_an_event_of_an_unknown_kind_is_refused_whatever_is_asked_of_it() -> None:
+def test_an_event_of_an_unknown_kind_is_rejected_whatever_is_asked_of_it() -> None:
     table = orders(lake_on(memory()))
     table.append([data_file("a.parquet")])
     changed(table, b'{"type":"commitSnapshot"', b'{"type":"commitSnapshotOfTomorrow"')

@@ -313,7 +313,7 @@ def test_times_of_imported_history_are_shown_next_to_those_of_the_log() -> None:
     assert row["time"] > datetime.fromtimestamp(START_MILLIS / 1000, UTC)
 
 
-def test_files_in_an_engines_own_manifests_are_refused_and_not_left_out() -> None:
+def test_files_in_an_engines_own_manifests_are_rejected_and_not_left_out() -> None:
     table = orders(lake_on(memory()))
     event = SnapshotCommitted(
         snapshot_id=1,

@@ -47,7 +47,7 @@ def test_values_are_encoded_as_bounds_are(
     assert encoded(values, data_type).to_pylist() == [value_to_bytes(v, data_type) for v in plain]
 
 
-def test_a_spark_without_sketches_is_refused_by_name() -> None:
+def test_a_spark_without_sketches_is_rejected_by_name() -> None:
     require_sketches("4.1.0")
     require_sketches("5.0.0-SNAPSHOT")
     with pytest.raises(UnsupportedError, match=r"theta_sketch_agg, which exists from 4\.1"):

@@ -183,7 +183,7 @@ def test_partitions_of_a_delta_table_are_those_that_delta_reads_after_each_commi
         assert report.sums["fileCount"] == len(source.table.file_uris())
 
 
-def test_a_promoted_tables_statistics_go_on_as_any_tables(tmp_path: Path) -> None:
+def test_the_statistics_of_a_promoted_table_continue_as_of_any_table(tmp_path: Path) -> None:
     theirs = iceberg_life(tmp_path / "t")
     lake = mirrored(theirs, tmp_path)
     lake.promote("a.b")

@@ -266,7 +266,7 @@ def test_every_version_is_read_exactly_once(spark: SparkSession) -> None:
     ]
 
 
-def test_a_ledger_in_memory_is_refused_since_no_worker_could_read_it() -> None:
+def test_a_ledger_in_memory_is_rejected_since_no_worker_could_read_it() -> None:
     with pytest.raises(InvalidInputError, match="keep the ledger in a folder"):
         compute(a_table())
 

@@ -427,7 +427,7 @@ def test_an_engines_file_is_found_however_its_place_is_spelled(
         "zip://m.avro::file:///lake/a.zip",
     ],
 )
-def test_an_engines_file_outside_of_the_store_is_refused(name: str) -> None:
+def test_an_engines_file_outside_of_the_store_is_rejected(name: str) -> None:
     files = EngineFiles(Elsewhere("file:///lake"), "shop.db/orders")
     with pytest.raises(UnsupportedError, match="lies outside"):
         files.key(name)

@@ -149,7 +149,7 @@ def test_the_error_of_a_manifest_with_an_unknown_spec_names_its_file(tmp_path: P
         refresh(handle_of(writer.table).log)
 
 
-def test_a_list_outside_of_the_tables_store_is_refused(tmp_path: Path) -> None:
+def test_a_list_outside_of_the_tables_store_is_rejected(tmp_path: Path) -> None:
     writer = IcebergWriter(tmp_path)
     facts = {"base_manifest_list": "s3://elsewhere/metadata/snap-1.avro"}
     writer.table.commit_snapshot(SnapshotPlan("APPEND", commit_user="x", facts=facts))

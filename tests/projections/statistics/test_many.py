@@ -66,7 +66,7 @@ def test_no_tables_need_no_spark() -> None:
     assert refresh_all([]) == ()
 
 
-def test_a_ledger_in_memory_is_refused() -> None:
+def test_a_ledger_in_memory_is_rejected() -> None:
     with pytest.raises(InvalidInputError, match="keep the ledger in a folder"):
         refresh_all([a_table()])
 

@@ -254,7 +254,7 @@ def test_two_partition_fields_of_one_name_stay_two_columns() -> None:
     ]
 
 
-def test_what_is_no_iceberg_table_or_has_no_snapshot_is_refused() -> None:
+def test_what_is_no_iceberg_table_or_has_no_snapshot_is_rejected() -> None:
     with pytest.raises(InvalidInputError, match="no snapshot yet"):
         published(a_table())
     table = a_table(options={"ledger.formats": "paimon"})

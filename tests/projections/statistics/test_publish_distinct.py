@@ -187,7 +187,7 @@ def test_javas_plain_form_of_a_sketch_is_ours(spark: SparkSession, size: int) ->
     assert plain(bytes(row["value"])) == bytes(found.toByteArray())
 
 
-def test_bytes_that_are_no_sketch_are_refused() -> None:
+def test_bytes_that_are_no_sketch_are_rejected() -> None:
     rng = random.Random(3)
     for cut in range(len(TWO)):
         with pytest.raises(InvalidInputError):

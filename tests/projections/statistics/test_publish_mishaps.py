@@ -85,7 +85,7 @@ def test_an_unpartitioned_table_has_no_statistics_by_partition() -> None:
     assert table.state.partition_statistics == {}
 
 
-def test_what_a_format_refuses_is_not_published(table: Table) -> None:
+def test_what_a_format_rejects_is_not_published(table: Table) -> None:
     lists = {"base_manifest_list": "manifest-list-1", "delta_manifest_list": "manifest-list-2"}
     table.commit_snapshot(SnapshotPlan("APPEND", facts=lists))
     version = table.state.version

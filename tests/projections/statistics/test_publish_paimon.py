@@ -212,7 +212,7 @@ def test_counts_of_another_snapshot_are_left_out(monkeypatch: pytest.MonkeyPatch
     assert published == [{0: 7}, None, None]
 
 
-def test_what_only_an_engine_could_count_is_refused_before_anything_is_counted() -> None:
+def test_what_only_an_engine_could_count_is_rejected_before_anything_is_counted() -> None:
     lake = lake_on(memory())
     lake.create_database("d")
     keyed = lake.create_table("d.t", Schema.of({"id": "INT NOT NULL"}, primary_keys=["id"]))

@@ -235,7 +235,7 @@ def test_a_table_without_files_has_no_answers() -> None:
     assert asked(table, "compaction") == asked(table, "growth") == asked(table, "untouched") == []
 
 
-def test_files_of_no_size_are_refused_as_a_target() -> None:
+def test_files_of_no_size_are_rejected_as_a_target() -> None:
     with pytest.raises(InvalidInputError, match="give at least 1"):
         Thresholds(now_millis=0, target_file_size=0)
 

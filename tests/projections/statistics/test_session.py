@@ -44,12 +44,12 @@ def test_a_java_home_without_java_is_named(tmp_path: Path) -> None:
         ("what?", "an unknown Java"),
     ],
 )
-def test_a_java_that_is_too_old_is_refused(tmp_path: Path, answer: str, found: str) -> None:
+def test_a_java_that_is_too_old_is_rejected(tmp_path: Path, answer: str, found: str) -> None:
     with pytest.raises(MissingDependencyError, match=found):
         require_java({"JAVA_HOME": str(a_java(tmp_path, answer))})
 
 
-def test_a_java_that_does_not_run_is_refused(tmp_path: Path) -> None:
+def test_a_java_that_does_not_run_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(MissingDependencyError, match="does not run"):
         require_java({"JAVA_HOME": str(a_java(tmp_path, "broken", code=1))})
 

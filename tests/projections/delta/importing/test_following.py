@@ -337,7 +337,9 @@ REFUSED: dict[str, tuple[type[LedgerError], str, list[dict[str, Any]]]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_come_is_named_before_anything_is_written(tmp_path: Path, case: str) -> None:
+def test_an_unsupported_source_is_named_before_anything_is_written(
+    tmp_path: Path, case: str
+) -> None:
     error, said, actions = REFUSED[case]
     write(tmp_path, 0, PROTOCOL, metadata(ID))
     write(tmp_path, 1, *actions)

@@ -116,7 +116,7 @@ def test_a_log_that_lost_its_beginning_begins_where_its_checkpoint_does(tmp_path
     assert_alike(life, table, [9, 10, 11])
 
 
-def test_what_a_mirror_missed_comes_as_one(tmp_path: Path) -> None:
+def test_versions_that_a_mirror_missed_are_imported_as_one(tmp_path: Path) -> None:
     life = Life(tmp_path / "t", 6)
     lake = ledger.open(str(tmp_path / "lake"))
     life.step()

@@ -153,7 +153,7 @@ def test_the_deprecated_call_for_a_plan_returns_the_same_and_warns(tmp_path: Pat
     assert lake.table("a.b").state.is_mirrored
 
 
-def test_log_instants_blame_and_plans_go_on(tmp_path: Path) -> None:
+def test_log_instants_blame_and_plans_continue_after_promotion(tmp_path: Path) -> None:
     table = owned(tmp_path, source(tmp_path / "t"))
     promoted = table.state.version
     table.alter([AddColumn(("age",), "INT")])
@@ -332,7 +332,7 @@ def refused_names(folder: Path) -> None:
         (refused_names, "cannot be promoted: file .*/y has no field ids of the table"),
     ],
 )
-def test_what_the_ledger_cannot_go_on_with_is_refused_before_anything_is_written(
+def test_a_log_that_the_ledger_cannot_continue_is_rejected_before_anything_is_written(
     tmp_path: Path, make: Any, said: str
 ) -> None:
     make(tmp_path / "t")

@@ -66,7 +66,7 @@ def test_its_files_are_listed_and_planned_by_what_its_engines_manifests_say(tmp_
         table.project("paimon")
 
 
-def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
+def test_a_name_that_is_taken_is_rejected(tmp_path: Path) -> None:
     theirs, lake = mirrored(tmp_path)
     lake.create_table("a.own", Schema.of({"id": "INT"}))
     with pytest.raises(AlreadyExistsError, match="is the ledger's own"):
@@ -118,7 +118,7 @@ def test_statistics_that_the_source_takes_away_go_here_too(tmp_path: Path) -> No
     assert with_statistics(lake) == []
 
 
-def test_a_source_whose_manifests_are_gone_is_refused_before_anything_is_written(
+def test_a_source_whose_manifests_are_gone_is_rejected_before_anything_is_written(
     tmp_path: Path,
 ) -> None:
     theirs = created(tmp_path / "t")

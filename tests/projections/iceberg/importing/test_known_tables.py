@@ -55,7 +55,7 @@ def assert_imported(lake: Ledger, source: str) -> TableMetadata:
 
 
 @pytest.mark.parametrize("file", [each for each in TABLES if each.name not in INVALID])
-def test_a_metadata_file_comes_in_whole(file: Path, tmp_path: Path) -> None:
+def test_a_metadata_file_is_imported_completely(file: Path, tmp_path: Path) -> None:
     lake, source = fresh(), placed(file.read_bytes(), tmp_path)
     planned = lake.plan_import("a.b", source)
     assert "a" not in lake.databases()
@@ -66,7 +66,7 @@ def test_a_metadata_file_comes_in_whole(file: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", [each for each in TABLES if each.name in INVALID])
-def test_what_is_no_table_is_refused_in_a_line_and_leaves_nothing(
+def test_a_source_that_is_no_table_is_rejected_in_a_line_and_leaves_nothing(
     file: Path, tmp_path: Path
 ) -> None:
     lake = fresh()

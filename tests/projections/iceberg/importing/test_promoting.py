@@ -304,7 +304,7 @@ def test_the_command_lists_the_expired_snapshots_for_any_ids(
     assert [each for each in ids if each in left] == [ids[1], ids[3]]
 
 
-def test_a_catalog_leads_to_the_ledger_and_follows_when_it_is_asked_again(
+def test_a_catalog_points_to_the_ledger_and_is_updated_by_a_retry(
     here: Catalog, tmp_path: Path
 ) -> None:
     theirs = here.create_table("s.t", COLUMNS)
@@ -376,7 +376,7 @@ def test_an_empty_table_is_promoted_too(tmp_path: Path) -> None:
     assert by_pyiceberg(table) == by_ledger(table) == [{"id": 1, "name": "a"}]
 
 
-def test_what_iceberg_says_of_it_goes_on_as_icebergs(tmp_path: Path) -> None:
+def test_iceberg_metadata_of_a_promoted_table_continues_as_icebergs(tmp_path: Path) -> None:
     theirs = created(tmp_path / "t")
     appended(theirs, 1, name=["a"])
     theirs.manage_snapshots().create_branch(theirs.metadata.snapshots[0].snapshot_id, "b").commit()

@@ -76,7 +76,7 @@ def answers(read: Any, content: Any) -> None:
 
 @settings(deadline=None)
 @given(st.binary() | JSON.map(lambda value: json.dumps(value).encode()))
-def test_garbage_is_refused_by_name(content: bytes) -> None:
+def test_garbage_is_rejected_by_name(content: bytes) -> None:
     with pytest.raises(InvalidInputError):
         read_metadata(content)
 
@@ -118,14 +118,14 @@ def test_updates_with_one_value_changed_are_read_or_refused(
 
 @settings(deadline=None, max_examples=examples(60))
 @given(st.integers(0, len(TABLE.rstrip()) - 1))
-def test_a_file_cut_anywhere_is_refused(end: int) -> None:
+def test_a_file_cut_anywhere_is_rejected(end: int) -> None:
     with pytest.raises(InvalidInputError):
         read_metadata(TABLE[:end])
 
 
 @settings(deadline=None, max_examples=examples(60))
 @given(st.data())
-def test_compressed_bytes_cut_or_changed_are_refused_or_read(data: st.DataObject) -> None:
+def test_compressed_bytes_cut_or_changed_are_rejected_or_read(data: st.DataObject) -> None:
     packed = gzip.compress(TABLE, mtime=0)
     end = data.draw(st.integers(1, len(packed) - 1))
     with pytest.raises(InvalidInputError):
@@ -136,7 +136,7 @@ def test_compressed_bytes_cut_or_changed_are_refused_or_read(data: st.DataObject
 
 
 @pytest.mark.parametrize("depth", [DEEPEST + 2, 300, 100_000])
-def test_deep_nesting_is_refused(depth: int) -> None:
+def test_deep_nesting_is_rejected(depth: int) -> None:
     opened = '{"type":"list","element-id":1,"element-required":true,"element":' * depth
     content = json.loads(TABLE) | {"schemas": ["HERE"]}
     nested = f'{{"type":"struct","fields":[{{"id":1,"name":"a","required":true,"type":{opened}'
@@ -149,7 +149,7 @@ def test_deep_nesting_is_refused(depth: int) -> None:
 
 @settings(deadline=None)
 @given(st.text() | st.from_regex(r"(decimal|fixed|geometry|geography)[\[(][^\])]*[\])]"))
-def test_a_text_is_a_type_or_is_refused(text: str) -> None:
+def test_a_text_is_a_type_or_is_rejected(text: str) -> None:
     answers(primitive_type, text)
 
 

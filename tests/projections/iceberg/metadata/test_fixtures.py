@@ -57,7 +57,7 @@ def test_every_verdict_is_on_a_file_that_is_there() -> None:
 
 
 @pytest.mark.parametrize("path", refused(TABLES), ids=lambda each: each.name)
-def test_a_table_that_java_refuses_is_refused(path: Path) -> None:
+def test_a_table_that_java_rejects_is_rejected(path: Path) -> None:
     with pytest.raises(REFUSED[path.name]):
         read_metadata(path.read_bytes())
 

@@ -100,7 +100,7 @@ def test_a_snapshot_made_for_an_older_table_is_stale() -> None:
         ([{"action": "remove-schemas", "schema-ids": [0]}], "is the current one"),
     ],
 )
-def test_a_contradiction_is_refused(batch: list[dict[str, Any]], problem: str) -> None:
+def test_a_contradiction_is_rejected(batch: list[dict[str, Any]], problem: str) -> None:
     with pytest.raises(InvalidInputError, match=problem):
         commit(three(), *batch)
 
@@ -149,7 +149,7 @@ def test_the_first_partition_field_of_a_table_has_id_1000() -> None:
     assert bare.last_partition_id == 999
 
 
-def test_a_commit_far_before_the_last_one_is_refused() -> None:
+def test_a_commit_far_before_the_last_one_is_rejected() -> None:
     base = commit(three(), pointed("main", 1), at=100_000)
     with pytest.raises(InvalidInputError, match="more than a minute"):
         commit(base, pointed("main", 2), at=39_999)
@@ -204,7 +204,7 @@ def test_a_new_table_points_its_layouts_to_the_new_ids() -> None:
         ([{"name": "b", "transform": "identity"}], "source-id"),
     ],
 )
-def test_a_spec_that_does_not_fit_is_refused(fields: list[dict[str, Any]], problem: str) -> None:
+def test_a_spec_that_does_not_fit_is_rejected(fields: list[dict[str, Any]], problem: str) -> None:
     with pytest.raises(InvalidInputError, match=problem):
         commit(table(), {"action": "add-spec", "spec": {"spec-id": 0, "fields": fields}})
 
@@ -217,7 +217,7 @@ def test_version_1_numbers_partition_fields_without_gaps() -> None:
         commit(table(format_version=1), add)
 
 
-def test_dropping_a_column_of_the_default_spec_is_refused() -> None:
+def test_dropping_a_column_of_the_default_spec_is_rejected() -> None:
     base = table(spec=PartitionSpec(0, (PartitionField("d", "day", 2),)))
     dropped = {"type": "struct", "fields": [{"id": 1, "name": "id", "required": True}]}
     dropped["fields"][0]["type"] = "long"  # type: ignore[index]

@@ -34,7 +34,7 @@ def test_types_nest_to_the_limit_and_not_beyond() -> None:
         type_from_json(nested(DEEPEST + 2))
 
 
-def test_a_ref_to_a_snapshot_that_is_missing_is_refused_by_its_name() -> None:
+def test_a_ref_to_a_snapshot_that_is_missing_is_rejected_by_its_name() -> None:
     content = json.loads(TABLE)
     content.setdefault("refs", {})["audit"] = {"type": "branch", "snapshot-id": 424242}
 

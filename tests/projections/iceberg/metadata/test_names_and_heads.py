@@ -62,7 +62,7 @@ def test_removing_schemas_pins_every_branch_but_main() -> None:
     ]
 
 
-def test_expiry_refuses_to_take_a_head_and_a_shared_tables_files() -> None:
+def test_expiry_rejects_to_take_a_head_and_a_shared_tables_files() -> None:
     base = three()
     keep = Retention(older_than_ms=0)
     assert expiring(base, keep, now_ms=START_MS) == []

@@ -217,7 +217,7 @@ def test_its_files_are_listed_and_planned_as_paimon_plans_them(tmp_path: Path, k
         assert {each.file.partition for each in table.at().plan("kind = 'a'").files} == {("a",)}
 
 
-def test_another_table_is_refused(tmp_path: Path) -> None:
+def test_another_table_is_rejected(tmp_path: Path) -> None:
     source = PaimonSource(tmp_path / "theirs")
     lake = lake_on(memory(), clock=now)
     taken(lake, source.folder)

@@ -210,7 +210,7 @@ def test_a_table_without_snapshots_is_owned_by_instruction(tmp_path: Path) -> No
     assert is_sound(table)
 
 
-def test_log_instants_blame_and_plans_go_on(tmp_path: Path) -> None:
+def test_log_instants_blame_and_plans_continue_after_promotion(tmp_path: Path) -> None:
     table = owned(tmp_path, grown(tmp_path / "wh"))
     promoted = table.state.version
     table.alter([AddColumn(("age",), "INT")])
