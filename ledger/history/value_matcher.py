@@ -56,7 +56,7 @@ _FALSE: Final = frozenset({"f", "false", "n", "no", "0"})
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 _NO_NUMBER: Final = r"[+-]?(?:nan|inf|infinity)"
 _FLOAT: Final = re.compile(rf"(?:{_NUMBER.pattern})[fd]?|{_NO_NUMBER}", re.IGNORECASE)
-_DATE: Final = re.compile(r"([0-9]{1,4})-([0-9]{1,2})-([0-9]{1,2})")
+_DATE: Final = re.compile(r"([+-]?[0-9]{1,7})-([0-9]{1,2})-([0-9]{1,2})")
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,9}")
 _MOST_DIGITS: Final = 512
 _EXACT: Final = Context(prec=2 * _MOST_DIGITS)
@@ -75,6 +75,8 @@ def values_of(text: str, data_type: t.DataType) -> tuple[Value, ...]:
         ((55512,), ())
         >>> values_of("1989-03-02", t.DateType()), values_of("7000", t.DateType())
         ((7000,), (7000,))
+        >>> values_of("+1657958-02-03", t.DateType())
+        (604837230,)
     """
     read = _READERS.get(data_type.root)
     if read is None or (len(text) > _MOST_DIGITS and data_type.root not in (*_TEXTS, *_BYTES)):
