@@ -103,7 +103,7 @@ def _is_of_long_runs(item: pytest.Item) -> bool:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def caches_are_saved_by_whoever_commits() -> Iterator[None]:
+def caches_are_saved_by_the_committing_writer() -> Iterator[None]:
     """Let what a test reads be there: a boundary's caches are saved before its commit returns.
 
     Tests of the saving itself, marked `own_keeper`, leave it to the handle's own thread.

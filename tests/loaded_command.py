@@ -109,14 +109,14 @@ def _answer(asking: socket.socket) -> None:
     os._exit(0)
 
 
-def _become(told: list[bytes], streams: list[int]) -> None:
+def _become(sent: list[bytes], streams: list[int]) -> None:
     """End as the installed command would that was started so."""
     from ledger.cli import main as command
 
     for number, each in enumerate(streams):
         os.dup2(each, number)
         os.close(each)
-    folder, count, *rest = told
+    folder, count, *rest = sent
     os.chdir(folder)
     sys.argv[:] = [os.fsdecode(each) for each in rest[: int(count)]]
     os.environb.clear()

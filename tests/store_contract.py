@@ -91,12 +91,12 @@ class StoreContract:
     def reopen(self, store: Store) -> Store:
         raise NotImplementedError
 
-    def test_the_store_says_who_knows_the_time(self, store: Store) -> None:
+    def test_the_store_says_whose_clock_knows_the_time(self, store: Store) -> None:
         """None: nobody but this machine; else the service's, which is asked as often as wanted."""
-        told = [store.clock(), store.clock(), store.ask_clock()]
+        clocks = [store.clock(), store.clock(), store.ask_clock()]
 
-        assert len({each is None for each in told}) == 1
-        for each in told:
+        assert len({each is None for each in clocks}) == 1
+        for each in clocks:
             assert each is None or abs(each.now_millis() - now_millis()) < 60_000
 
     def test_a_create_stores_the_body(self, store: Store) -> None:
@@ -152,7 +152,7 @@ class StoreContract:
                 write("a", b"")
         assert not store.exists("a")
 
-    def test_exists_tells_what_is_there(self, store: Store) -> None:
+    def test_exists_says_what_is_there(self, store: Store) -> None:
         self.raw_write(store, "a/b", b"1")
 
         assert store.exists("a/b") is True
@@ -382,7 +382,7 @@ class StoreContract:
             (winner,) = (each for each in range(writers) if key not in lost[each])
             assert store.read(key) == b"%d" % winner
 
-    def test_a_reader_beside_a_writer_never_sees_a_part(self, store: Store) -> None:
+    def test_a_reader_alongside_a_writer_never_sees_a_part(self, store: Store) -> None:
         keys = [f"log/{number:020d}" for number in range(150)]
         body = random.Random(0).randbytes(200_000)
 
@@ -399,7 +399,7 @@ class StoreContract:
 
         everyone_at_once(3, run)
 
-    def test_a_reader_beside_replacements_sees_one_or_the_other(self, store: Store) -> None:
+    def test_a_reader_alongside_replacements_sees_one_or_the_other(self, store: Store) -> None:
         bodies = {bytes([letter]) * (100_000 + letter) for letter in b"abc"}
         store.replace("hint", next(iter(bodies)))
         done = threading.Event()

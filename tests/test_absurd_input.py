@@ -122,7 +122,7 @@ DOORS: dict[str, Callable[[Table], object]] = {
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_it_is_refused_and_nothing_lands(door: str) -> None:
+def test_it_is_rejected_and_nothing_is_committed(door: str) -> None:
     table = a_table("DATE")
     begun = time.monotonic()
     with pytest.raises(LedgerError) as refused:

@@ -57,13 +57,13 @@ def test_every_figure_of_the_page_of_speeds_has_a_command_that_there_is(command:
     assert any(f"{short}.run(" in each or f'"{name}"' in each for each in tests)
 
 
-def test_commit_latency_lands_the_same_commits_on_every_table(tmp_path: Path) -> None:
+def test_commit_latency_makes_the_same_commits_on_every_table(tmp_path: Path) -> None:
     report = commit_latency.run(tmp_path, size=20, repeats=2, width=6)
     assert report.fingerprint == "commits=20 committed=[3]"
     assert all(figure.value > 0 for figure in report.figures)
 
 
-def test_every_kind_of_commit_is_measured_beside_another_version(tmp_path: Path) -> None:
+def test_every_kind_of_commit_is_measured_against_another_version(tmp_path: Path) -> None:
     report = commit_kinds.run(tmp_path, columns=[5], rounds=1, each=2)
     names = {each.name for each in report.figures}
     assert {f"{kind}, 5 columns / raw create" for kind in KINDS} <= names

@@ -372,7 +372,7 @@ def test_what_both_want_on_one_branch_is_a_conflict(case: str) -> None:
         raced(table, mine, theirs)
 
 
-def test_appends_to_one_branch_land_beside_each_other_and_beside_a_fast_forward() -> None:
+def test_appends_to_one_branch_commit_concurrently_and_alongside_a_fast_forward() -> None:
     table = audited()
     raced(
         table,

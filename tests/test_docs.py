@@ -63,10 +63,10 @@ def blocks(page: Path) -> Iterator[Block]:
         yield Block(match["language"], match["body"], after["body"] if is_below else None)  # type: ignore[index]
 
 
-def ran_python(body: str, told: dict[str, object], name: str) -> str:
+def ran_python(body: str, namespace: dict[str, object], name: str) -> str:
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(compile(body, name, "exec"), told)  # noqa: S102 - our own page
+        exec(compile(body, name, "exec"), namespace)  # noqa: S102 - our own page
     return printed.getvalue()
 
 
@@ -114,11 +114,11 @@ def test_each_block_runs_and_prints_what_stands_below_it(
     if "pypaimon import" in page.read_text():
         needs_pypaimon()
     monkeypatch.chdir(tmp_path)
-    told: dict[str, object] = {"__name__": page.stem}
+    namespace: dict[str, object] = {"__name__": page.stem}
     for block in blocks(page):
         match block.language:
             case "python":
-                printed = ran_python(block.body, told, page.name)
+                printed = ran_python(block.body, namespace, page.name)
             case "sh":
                 printed = ran_shell(block.body, request.getfixturevalue("loaded_command"))
             case "toml":
@@ -272,7 +272,7 @@ def test_whatever_a_user_calls_has_an_example_that_runs(held: type | ModuleType)
     if isinstance(held, ModuleType):
         public = {name: public[name] for name in held.__all__}
         public = {name: each for name, each in public.items() if isinstance(each, FunctionType)}
-    told = {name for name, each in public.items() if ">>>" in (each.__doc__ or "")}
+    with_examples = {name for name, each in public.items() if ">>>" in (each.__doc__ or "")}
     data = {name for name, each in public.items() if isinstance(each, MemberDescriptorType)}
 
-    assert public.keys() - told - data == set()
+    assert public.keys() - with_examples - data == set()

@@ -371,7 +371,7 @@ def _openings(path: Path) -> Counter[str]:
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=module_of)
-def test_nothing_opens_a_path_beside_the_gate(path: Path) -> None:
+def test_nothing_opens_a_path_around_the_gate(path: Path) -> None:
     module = module_of(path) + (".__init__" if path.stem == "__init__" else "")
     allowed, _ = OPENING.get(module, ({}, ""))
     assert _openings(path) == Counter(allowed), (

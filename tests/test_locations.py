@@ -280,7 +280,7 @@ def test_a_file_is_named_once_in_a_commit(table: Table) -> None:
             table.append(list(map(a_file, names)))
 
 
-def test_two_writers_who_add_one_file_under_two_names_conflict(tmp_path: Path) -> None:
+def test_two_writers_that_add_one_file_under_two_names_conflict(tmp_path: Path) -> None:
     class Unlocked(LocalStore):
         def lock(self, key: str) -> AbstractContextManager[None]:
             del key
@@ -352,7 +352,7 @@ _DOORS = [_adds, _refers, _counts, _sketches]
 
 @pytest.mark.parametrize("path", _LEADS_OUT)
 @pytest.mark.parametrize("door", _DOORS)
-def test_what_verify_would_tell_comes_in_by_no_door(
+def test_what_verify_would_report_enters_by_no_interface(
     table: Table, door: Callable[[Table, str], None], path: str
 ) -> None:
     table.append([a_file("a")])
@@ -365,7 +365,7 @@ def test_what_verify_would_tell_comes_in_by_no_door(
     "path", ["a..b", "a/..b", "a\\b", "C:\\a", "s3a://b//a", "s3://b/a\\b", "/elsewhere/a", "x:y"]
 )
 @pytest.mark.parametrize("door", _DOORS)
-def test_what_comes_in_verify_does_not_tell(
+def test_what_is_accepted_verify_does_not_report(
     table: Table, door: Callable[[Table, str], None], path: str
 ) -> None:
     table.append([a_file("a")])
@@ -382,7 +382,7 @@ def test_half_a_url_is_no_place_elsewhere(table: Table, path: str) -> None:
 @pytest.mark.parametrize(
     "name", ["", ".", "..", "../../x", "/etc/passwd", "d/x", "a\\b", "s3://b/x", "a\0b", "a\nb"]
 )
-def test_an_extra_file_lies_beside_its_file(table: Table, name: str) -> None:
+def test_an_extra_file_lies_next_to_its_file(table: Table, name: str) -> None:
     with pytest.raises(InvalidChangeError, match="extra file"):
         table.append([replace(a_file("a"), extra_files=("a.index", name))])
     table.append([replace(a_file("a"), extra_files=("a.index", "a b.index"))])

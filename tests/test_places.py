@@ -120,7 +120,7 @@ def _last_first(lake: Ledger, tmp_path: Path, path: str) -> Ledger:
 
 
 @pytest.mark.parametrize("spell", ["{}", "file://{}"])
-def test_whoever_opens_a_strangers_ledger_writes_and_deletes_nothing_outside(
+def test_opening_an_untrusted_ledger_writes_and_deletes_nothing_outside(
     lake: Ledger, tmp_path: Path, spell: str
 ) -> None:
     victim = tmp_path / "victim"
@@ -167,7 +167,7 @@ def test_the_creators_own_call_asked_again_begins_an_external_log(tmp_path: Path
     assert lake_on(store, allowed=[str(tmp_path)]).table("shop.t").state.version == 0
 
 
-def test_a_creation_that_died_half_way_is_finished_by_whoever_opens_the_table() -> None:
+def test_a_creation_that_died_half_way_is_finished_by_the_next_opener() -> None:
     store = memory()
     lake_on(store).create_database("shop")
     with pytest.raises(Died):
@@ -183,7 +183,7 @@ def test_a_creation_that_died_half_way_is_finished_by_whoever_opens_the_table() 
         lambda lake: lake.table("shop.orders").alter([SetOption("k", "v")]),
     ],
 )
-def test_a_lost_log_is_told_and_does_not_begin_anew(
+def test_a_lost_log_is_reported_and_does_not_begin_anew(
     lake: Ledger, tmp_path: Path, ask: Callable[[Ledger], object]
 ) -> None:
     for each in ("lake/shop.db/orders", "ext"):
@@ -200,7 +200,7 @@ def test_a_lost_log_is_told_and_does_not_begin_anew(
         again.table("shop.orders")
 
 
-def test_a_lost_root_file_is_told_and_never_made_anew(
+def test_a_lost_root_file_is_reported_and_never_made_anew(
     lake: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = tmp_path / "lake/_ledger/ledger.json"
@@ -243,7 +243,7 @@ def test_what_may_be_read_is_the_ledgers_own_kind_of_storage_and_what_was_allowe
         ledger.open(lake.url, allowed_locations=["data"])
 
 
-def test_a_scan_asks_nobody_whom_the_log_alone_names(lake: Ledger) -> None:
+def test_a_scan_contacts_no_host_that_the_log_alone_names(lake: Ledger) -> None:
     pytest.importorskip("pyiceberg")
     table = lake.table("shop.orders")
     table.append([FileChange(path="http://127.0.0.1:9/a", record_count=1, file_size_in_bytes=9)])
@@ -275,7 +275,7 @@ def test_a_table_on_another_service_than_its_ledger_has_to_be_allowed(tmp_path: 
     assert lake_on(store, allowed=[location]).table("shop.a").state.version == 0
 
 
-def test_a_table_on_another_service_is_not_told_what_opens_the_ledgers() -> None:
+def test_a_table_on_another_service_does_not_get_the_ledgers_credentials() -> None:
     setting = TableSetting(store=memory(), storage_options={"key": "secret"}, author="me")
 
     assert setting.options_for("memory://elsewhere/t") == {"key": "secret"}

@@ -36,7 +36,7 @@ def verdict(planned: ChangePlan, name: str) -> Verdict:
     return next(each for each in planned.verdicts if each.format == name)
 
 
-def told(planned: ChangePlan) -> list[tuple[str, str | None, str | None]]:
+def differences_of(planned: ChangePlan) -> list[tuple[str, str | None, str | None]]:
     return [(each.what, each.before, each.after) for each in planned.differences]
 
 
@@ -60,7 +60,7 @@ def test_a_plan_is_what_alter_then_does() -> None:
     assert planned.refusals == ()
 
 
-def test_differences_are_told_by_field_id() -> None:
+def test_differences_are_found_by_field_id() -> None:
     planned = table().plan(
         [
             DropColumn(("note",)),
@@ -70,7 +70,7 @@ def test_differences_are_told_by_field_id() -> None:
             UpdatePartitionSpec((AddPartitionField(("id",), "bucket[4]"),)),
         ]
     )
-    assert told(planned) == [
+    assert differences_of(planned) == [
         ("field 2", "amount INT", "total INT"),
         ("field 3", "note STRING", None),
         ("field 4", None, "zip STRING COMMENT 'where'"),
@@ -98,7 +98,7 @@ def test_each_format_says_its_own_declared_or_not() -> None:
     assert verdict(planned, "iceberg").is_declared
 
 
-def test_every_reason_is_told_not_only_the_first() -> None:
+def test_every_reason_is_reported_not_only_the_first() -> None:
     planned = table().plan(
         [
             UpdateColumnType(("amount",), "STRING", keep_nullability=True),
@@ -123,7 +123,7 @@ def test_the_past_counts_for_a_format_that_is_not_declared() -> None:
     assert "INT to STRING" in verdict(planned, "iceberg").refusals[0].message
 
 
-def test_files_are_told_for_those_who_can_tell() -> None:
+def test_files_are_planned_for_formats_that_can_name_them() -> None:
     planned = table().plan([AddColumn(("zip",), "STRING")])
     assert verdict(planned, "paimon").files == ("schema/schema-1",)
     planned = table().plan([UpdatePartitionSpec((AddPartitionField(("id",), "bucket[4]"),))])
@@ -147,7 +147,7 @@ def test_what_means_nothing_in_any_format_is_refused_as_alter_does() -> None:
 def test_what_holds_already_changes_nothing() -> None:
     asked = table()
     planned = asked.plan([SetOption("ledger.formats", "paimon,iceberg")])
-    assert told(planned) == []
+    assert differences_of(planned) == []
     assert planned.refusals == ()
 
 

@@ -28,7 +28,7 @@ def capped(texts: Iterable[str]) -> dict[str, Version]:
     return found
 
 
-def test_pypaimon_is_missing_only_beside_a_pyarrow_that_it_does_not_take() -> None:
+def test_pypaimon_is_missing_only_with_a_pyarrow_that_it_does_not_take() -> None:
     # Else hundreds of tests of its readers would be skipped, and nobody would see it.
     taken = capped(EXTRAS["test"]).get("pyarrow")
     is_taken = taken is not None and Version(version("pyarrow")) < taken

@@ -48,7 +48,7 @@ def columns_of(schema: Schema) -> Columns:
 
 
 @pytest.fixture(scope="module")
-def told() -> tuple[Ledger, dict[str, list[tuple[int, Columns, str]]]]:
+def imported() -> tuple[Ledger, dict[str, list[tuple[int, Columns, str]]]]:
     """The ledger, and for each table its columns after each of its changes, by plain code."""
     lake = lake_on(memory(), clock=iter(range(1_800_000_000_000, 2**60, 10)).__next__)
     lake.create_database("gems")
@@ -75,17 +75,17 @@ def told() -> tuple[Ledger, dict[str, list[tuple[int, Columns, str]]]]:
     return lake, expected
 
 
-def test_the_whole_history_is_there(told: tuple[Ledger, dict[str, list[Any]]]) -> None:
-    _, expected = told
+def test_the_whole_history_is_there(imported: tuple[Ledger, dict[str, list[Any]]]) -> None:
+    _, expected = imported
     assert sum(len(each) for each in expected.values()) >= 200
     assert len(HISTORY["changes"]) == 226
     assert len(expected) == 65
 
 
 def test_every_version_reads_as_it_was(
-    told: tuple[Ledger, dict[str, list[tuple[int, Columns, str]]]],
+    imported: tuple[Ledger, dict[str, list[tuple[int, Columns, str]]]],
 ) -> None:
-    lake, expected = told
+    lake, expected = imported
     for name in lake.tables("gems"):
         table = lake.table(f"gems.{name}")
         commits = list(table.events())
@@ -96,9 +96,9 @@ def test_every_version_reads_as_it_was(
 
 
 def test_every_original_date_reads_as_it_was(
-    told: tuple[Ledger, dict[str, list[tuple[int, Columns, str]]]],
+    imported: tuple[Ledger, dict[str, list[tuple[int, Columns, str]]]],
 ) -> None:
-    lake, expected = told
+    lake, expected = imported
     dates = sorted({entry["timeMillis"] for entry in HISTORY["changes"]})
     for name in lake.tables("gems"):
         table = lake.table(f"gems.{name}")
@@ -108,10 +108,10 @@ def test_every_original_date_reads_as_it_was(
                 assert columns_of(table.at(timestamp=date).schema) == past[-1]
 
 
-def test_who_changed_what_is_told_of_every_column_that_there_is(
-    told: tuple[Ledger, dict[str, list[tuple[int, Columns, str]]]],
+def test_the_author_of_the_last_change_is_known_of_every_column(
+    imported: tuple[Ledger, dict[str, list[tuple[int, Columns, str]]]],
 ) -> None:
-    lake, expected = told
+    lake, expected = imported
     for name in lake.tables("gems"):
         table, lived = lake.table(f"gems.{name}"), expected[name]
         newest = lived[-1][1]
@@ -126,10 +126,10 @@ def test_who_changed_what_is_told_of_every_column_that_there_is(
             assert since == 0 or has[since - 1] != newest[column]
 
 
-def test_a_diff_from_any_version_leads_to_the_newest_and_each_change_is_told_once(
-    told: tuple[Ledger, dict[str, list[tuple[int, Columns, str]]]],
+def test_a_diff_from_any_version_leads_to_the_newest_and_each_change_is_listed_once(
+    imported: tuple[Ledger, dict[str, list[tuple[int, Columns, str]]]],
 ) -> None:
-    lake, expected = told
+    lake, expected = imported
     for name in lake.tables("gems"):
         table, lived = lake.table(f"gems.{name}"), expected[name]
         for version in range(0, len(lived), 3):

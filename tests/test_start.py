@@ -45,8 +45,8 @@ METADATA = {"importlib.metadata"}
 
 def loaded_by(program: str, *argv: object) -> set[str]:
     """Return the modules that a program leaves imported in a Python of its own."""
-    told = f"{program}\nimport sys; print(*sys.modules, file=sys.stderr)"
-    ran = run("-c", told, *argv)
+    script = f"{program}\nimport sys; print(*sys.modules, file=sys.stderr)"
+    ran = run("-c", script, *argv)
     assert ran.returncode == 0, ran.stderr
     return set(ran.stderr.splitlines()[-1].split())
 
@@ -94,7 +94,7 @@ def test_a_commit_imports_nothing_that_is_heavy(tmp_path: Path) -> None:
     assert not loaded_by(committing, tmp_path) & (HEAVY | COMMAND_LINE) - {"email"}
 
 
-def test_the_version_is_told_without_any_library() -> None:
+def test_the_version_is_printed_without_any_library() -> None:
     assert not command("--version") & (HEAVY | COMMAND_LINE | {"msgspec"}) - {"email"}
 
 

@@ -96,11 +96,11 @@ def test_mistakes_are_named(table: Table, tmp_path: Path) -> None:
     assert table.at().snapshot is None
 
 
-def test_progress_is_told(table: Table) -> None:
+def test_progress_is_reported(table: Table) -> None:
     paths = [
         write(table, f"2013-01-{day:02d}", {"id": [day], "name": ["a"]}, plain(("id", "name")))
         for day in range(1, 6)
     ]
-    told: list[tuple[int, int]] = []
-    table.add_files(paths, on_progress=lambda done, of: told.append((done, of)))
-    assert told[-1] == (5, 5)
+    reported: list[tuple[int, int]] = []
+    table.add_files(paths, on_progress=lambda done, of: reported.append((done, of)))
+    assert reported[-1] == (5, 5)

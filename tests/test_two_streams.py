@@ -73,7 +73,7 @@ def test_nothing_follows_a_seal() -> None:
     assert table.state.version == 1
 
 
-def test_a_creation_whose_id_lands_after_the_look_up_gives_that_table() -> None:
+def test_a_creation_whose_id_is_committed_after_the_look_up_gives_that_table() -> None:
     store = unlocked()
     lake_on(store).create_database("shop")
     looks = iter([False, True])
@@ -131,7 +131,7 @@ def test_a_name_whose_drop_was_left_half_done_can_be_created_anew() -> None:
     assert handle_of(again).path != handle_of(first).path
 
 
-def test_what_is_asked_for_once_is_told_as_new_and_asked_again_as_repeated() -> None:
+def test_a_first_request_is_reported_as_new_and_a_second_as_repeated() -> None:
     store = memory()
     lake = lake_on(store)
     asked: list[Callable[[str], Any]] = [

@@ -54,7 +54,7 @@ def test_an_update_is_resolved_where_it_was_begun() -> None:
     assert ids(table) == {"a": 0, "b": 2}
 
 
-def test_two_updates_that_add_different_columns_both_land() -> None:
+def test_two_updates_that_add_different_columns_both_commit() -> None:
     table = table_of(COLUMNS)
     one = table.update_schema().add_column("x", "INT").move_first("x")
     two = table.update_schema().add_column("y", "ROW<z INT>").rename_column("a", "c")

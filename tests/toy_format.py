@@ -39,8 +39,8 @@ class ToyRules:
     def version(self, options: Mapping[str, str]) -> int:
         return int(options.get("toy.version", "1"))
 
-    def creation_problems(self, birth: TableCreation) -> Iterator[Refusal]:
-        yield from self._columns(birth.schema)
+    def creation_problems(self, creation: TableCreation) -> Iterator[Refusal]:
+        yield from self._columns(creation.schema)
 
     def problems(self, batch: Batch) -> Iterator[Refusal]:
         if batch.is_new(self) or not batch.is_same_shape:

@@ -135,12 +135,12 @@ def damages(lake: Ledger, store: Store) -> list[Finding]:
     found: list[Finding] = []
     cold = lake_on(store)
     subjects: list[Subject[Any, Any]] = [Subject("catalog", handle_of(cold).log, has_files=False)]
-    births = CatalogedTables.of(
+    cataloged_tables = CatalogedTables.of(
         read.commit for read in handle_of(cold).log.commits(0, lake.state.version)
     )
-    for birth in births:
-        table = Table(TableHandle(birth.identifier, birth.path, handle_of(cold).setting))
-        subjects.append(Subject(birth.name, handle_of(table).log, has_files=True))
+    for cataloged in cataloged_tables:
+        table = Table(TableHandle(cataloged.identifier, cataloged.path, handle_of(cold).setting))
+        subjects.append(Subject(cataloged.name, handle_of(table).log, has_files=True))
     for subject in subjects:
         verification: Verification[Any, Any] = Verification(subject)
         found += verification.run()

@@ -58,7 +58,7 @@ def operations(folder: Path) -> list[Any]:
     return [each["commitInfo"]["operation"] for each in lines if "commitInfo" in each]
 
 
-def test_a_table_from_delta_says_what_was_done_and_forgets_who_did_it(tmp_path: Path) -> None:
+def test_a_table_from_delta_says_what_was_done_and_forgets_the_author(tmp_path: Path) -> None:
     source = tmp_path / "source"
     write(source, 0, info(10, userName=ANN), PROTOCOL, metadata(ID), add("a"), add("b"))
     write(source, 1, info(20, operation="DELETE", userMetadata=WHY), remove("a"))
@@ -83,7 +83,7 @@ def test_a_table_from_delta_says_what_was_done_and_forgets_who_did_it(tmp_path: 
     assert findings(lake, store) == []
 
 
-def test_a_table_from_iceberg_is_followed_and_projected_and_forgets_who_brought_it(
+def test_a_table_from_iceberg_is_followed_and_projected_and_forgets_the_importer(
     tmp_path: Path,
 ) -> None:
     theirs = created(tmp_path / "source")
@@ -94,7 +94,7 @@ def test_a_table_from_iceberg_is_followed_and_projected_and_forgets_who_brought_
 
 
 @pytest.mark.parametrize("source", sorted(DATA.glob("pypaimon_wh/ledger.db/*"))[:1], ids=str)
-def test_a_table_from_paimon_is_projected_and_forgets_who_brought_it(
+def test_a_table_from_paimon_is_projected_and_forgets_the_importer(
     source: Path, tmp_path: Path
 ) -> None:
     came_and_is_forgotten(tmp_path, "paimon", lambda: str(source))
@@ -175,8 +175,8 @@ def test_columns_that_an_iceberg_table_calls_personal_are_kept_outside_when_it_i
     lake.promote("a.b")
     table = lake.table("a.b")
     table.project("iceberg")
-    told = [(each.lower_bounds or {}).get(2) for each in table.at().files]
-    assert sorted(bytes.fromhex(str(each)).decode()[:8] for each in told) == [KEPT[:8]] * 2
+    shown = [(each.lower_bounds or {}).get(2) for each in table.at().files]
+    assert sorted(bytes.fromhex(str(each)).decode()[:8] for each in shown) == [KEPT[:8]] * 2
     assert all("/personal/columns/" in key for key in holding_deep(store, KEPT[:14]))
 
     assert lake.erase(table="a.b", column="name").values == 2
@@ -207,7 +207,9 @@ def test_a_value_from_before_an_imported_table_widened_its_column_is_erased(tmp_
     assert [each for each in left if each] == [(5_551_235).to_bytes(8, "little").hex()]
 
 
-def test_who_marks_a_column_of_a_table_that_others_own_is_told_where(tmp_path: Path) -> None:
+def test_marking_a_column_of_an_external_table_is_rejected_with_the_place_to_do_it(
+    tmp_path: Path,
+) -> None:
     source = tmp_path / "source"
     write(source, 0, info(10), PROTOCOL, metadata(ID, MAIL))
     lake = erasable(tmp_path / "lake")
@@ -276,17 +278,17 @@ def test_an_iceberg_table_that_marks_a_column_it_has_not_is_not_promoted(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("is_erasable", "marked", "told"),
+    ("is_erasable", "marked", "shown"),
     [
         (True, "name", []),
         (True, "mail", ["mail is no column"]),
         (False, "name", ["this ledger was created without --erasable, and keeps all in its lines"]),
     ],
 )
-def test_doctor_tells_marks_of_others_that_nothing_can_be_erased_by(
+def test_doctor_reports_external_marks_that_nothing_can_be_erased_by(
     is_erasable: bool,  # noqa: FBT001 - a case
     marked: str,
-    told: list[str],
+    shown: list[str],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -300,12 +302,12 @@ def test_doctor_tells_marks_of_others_that_nothing_can_be_erased_by(
     capsys.readouterr()
     assert main(["doctor", str(folder), "--output", "json"]) == exits.OK
     found = [each["what"] for each in json.loads(capsys.readouterr().out)["idleMarks"]]
-    assert [each.partition(": ")[0] for each in found] == told
+    assert [each.partition(": ")[0] for each in found] == shown
     assert main(["doctor", str(folder)]) == exits.OK
-    assert ("the personal columns of a.b" in capsys.readouterr().out) == bool(told)
+    assert ("the personal columns of a.b" in capsys.readouterr().out) == bool(shown)
 
 
-def test_sparks_views_tell_personal_partitions_until_they_are_erased(tmp_path: Path) -> None:
+def test_sparks_views_show_personal_partitions_until_they_are_erased(tmp_path: Path) -> None:
     lake = erasable(tmp_path)
     lake.create_database("s")
     options = {"ledger.personal": "born, kind"}
@@ -318,15 +320,15 @@ def test_sparks_views_tell_personal_partitions_until_they_are_erased(tmp_path: P
             [FileChange(path=path, partition=(day, kind), record_count=1, file_size_in_bytes=9)]
         )
 
-    def told(view: str) -> set[str]:
+    def shown(view: str) -> set[str]:
         return {str(each["partition"]) for each in rows_of(lake.table("s.p"), view)}
 
     views = ("files", "partition_changes", "partitions")
-    assert all(any(ANN in each for each in told(view)) for view in views)
+    assert all(any(ANN in each for each in shown(view)) for view in views)
     lake.erase(table="s.p", column="kind", value=ANN)
     lake.erase(table="s.p", column="born", value="1990-02-03")
     for view in views:
-        assert told(view) == {
+        assert shown(view) == {
             "{'born': None, 'kind': None}",
             "{'born': '1991-01-01', 'kind': 'b'}",
         }

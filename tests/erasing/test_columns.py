@@ -92,8 +92,8 @@ def a_life_of_columns_is_erased(store: Store, seed: int) -> None:
         assert {text: found for text in gone if (found := holding_deep(store, text))} == {}
         if not life.mails:
             break
-    told = read_all(lake_on(store))
-    assert not any(each in told for each in gone)
+    all_text = read_all(lake_on(store))
+    assert not any(each in all_text for each in gone)
     assert findings(life.lake, store) == []
 
 
@@ -268,7 +268,7 @@ def test_columns_are_marked_where_they_are_and_in_a_ledger_that_can_forget() -> 
     assert table.alter([SetOption("ledger.personal", "mail")]).version == 1
 
 
-def test_what_lines_hold_from_before_a_column_was_marked_is_told() -> None:
+def test_values_in_lines_from_before_a_column_was_marked_are_reported() -> None:
     store = memory()
     table = people(store)
     table.alter([SetOption("ledger.personal", "")])
@@ -285,7 +285,7 @@ def test_what_lines_hold_from_before_a_column_was_marked_is_told() -> None:
     assert kinds.remaining[0].paths == (f"kind={YEAR}/b",)
 
 
-def test_a_writer_who_did_not_know_of_a_mark_is_asked_to_ask_again() -> None:
+def test_a_writer_that_did_not_know_of_a_mark_is_asked_to_retry() -> None:
     store = memory()
     table = people(store)
     table.alter([SetOption("ledger.personal", "kind")])
@@ -509,7 +509,7 @@ def test_a_request_from_before_columns_were_personal_is_found() -> None:
     assert (again.repeated, again.version) == (True, first.version)
 
 
-def test_what_never_landed_leaves_no_value_of_a_column() -> None:
+def test_an_uncommitted_change_leaves_no_value_of_a_column() -> None:
     store = memory()
     table = people(store)
     late = [lake_on(store).table("shop.people") for _ in range(3)]
@@ -546,15 +546,17 @@ def of_columns(key: str) -> bool:
 
 
 @pytest.mark.parametrize("kept", [of_texts, of_columns])
-def test_a_commit_lands_whose_values_a_client_sent_twice(kept: Callable[[str], bool]) -> None:
+def test_a_commit_succeeds_though_a_client_sent_its_values_twice(
+    kept: Callable[[str], bool],
+) -> None:
     store = memory()
     people(store)
     twice = DeliversTwice(store, on=kept)
     lake = lake_on(twice, retry_policy=no_time())
 
-    landed = lake.table("shop.people").append([file("a", ANN)], author=BOB)
+    committed = lake.table("shop.people").append([file("a", ANN)], author=BOB)
 
-    assert (twice.hits, landed.version) == (1, 1)
+    assert (twice.hits, committed.version) == (1, 1)
     assert findings(lake, store) == []
 
 
@@ -568,7 +570,7 @@ def test_a_commit_lands_whose_values_a_client_sent_twice(kept: Callable[[str], b
 @pytest.mark.parametrize(
     ("kept", "what"), [(of_texts, "author and message"), (of_columns, "values of personal columns")]
 )
-def test_whoever_cannot_keep_values_first_commits_nothing_and_is_told_why(
+def test_a_writer_that_cannot_keep_values_first_commits_nothing_and_raises_the_reason(
     fault: type[SometimesFaulty], said: str, kept: Callable[[str], bool], what: str
 ) -> None:
     store = memory()

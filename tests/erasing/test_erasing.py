@@ -179,8 +179,12 @@ def test_what_others_say_of_an_author_goes_and_the_rest_of_it_stays() -> None:
     assert (done.values, done.transactions) == (1, 1)
     newest, before = list(lake_on(store).table("shop.orders").entries())[:2]
     assert (newest.transaction.author, newest.transaction.message) == (f"{ANN}2", "mine")
-    told: Transaction[object] = before.transaction
-    assert (told.author, told.message, told.properties) == (BOB, "erased", {"a": "b"})
+    transaction: Transaction[object] = before.transaction
+    assert (transaction.author, transaction.message, transaction.properties) == (
+        BOB,
+        "erased",
+        {"a": "b"},
+    )
 
 
 def test_a_text_is_erased_wherever_it_is_a_part() -> None:
@@ -199,7 +203,7 @@ def test_a_text_is_erased_wherever_it_is_a_part() -> None:
     assert (before.transaction.author, before.transaction.message) == ("erased", "fine")
 
 
-def test_what_lines_hold_for_ever_is_told_and_not_removed() -> None:
+def test_values_that_lines_hold_for_ever_are_reported_and_not_removed() -> None:
     store = memory()
     lake = erasable(store)
     table = orders(lake)
@@ -242,7 +246,7 @@ def test_a_plan_changes_nothing() -> None:
     assert {key: store.read(key) for key in store.walk("")} == before
 
 
-def test_an_erasure_names_nobody_who_is_forgotten_by_it() -> None:
+def test_an_erasure_does_not_name_the_person_that_it_erases() -> None:
     store = memory()
     orders(erasable(store)).alter([SetOption("k", "1")], author=ANN)
 
@@ -262,7 +266,7 @@ def test_neither_nothing_nor_two_things_are_sought() -> None:
             lake.erase(author=author, text=text)
 
 
-def test_the_log_alone_tells_no_author_and_not_that_two_are_the_same() -> None:
+def test_the_log_alone_shows_no_author_and_not_that_two_are_the_same() -> None:
     store = memory()
     table = orders(erasable(store))
     for number in range(4):
@@ -321,7 +325,7 @@ def test_an_erasable_ledger_is_begun_again_without_a_commit() -> None:
     assert lake_on(store).is_erasable
 
 
-def test_what_never_landed_leaves_nothing_of_its_author() -> None:
+def test_an_uncommitted_change_leaves_nothing_of_its_author() -> None:
     store = memory()
     table = orders(erasable(store))
     with pytest.raises(InvalidInputError):
@@ -356,7 +360,7 @@ def test_lost_answers_lose_no_author() -> None:
     assert findings(lake_on(store), store) == []
 
 
-def test_threads_that_ride_together_each_keep_their_own() -> None:
+def test_threads_in_one_group_commit_each_keep_their_own() -> None:
     store = memory()
     table = orders(erasable(store))
     threads = [
@@ -519,7 +523,7 @@ def test_a_transaction_is_not_folded_that_breaks_the_rule() -> None:
         builder.add(begun)
 
 
-def test_rows_for_spark_say_who_and_why_until_that_is_erased() -> None:
+def test_rows_for_spark_show_author_and_message_until_they_are_erased() -> None:
     store = memory()
     table = orders(erasable(store))
     table.alter([SetOption("k", "1")], author=ANN, message="why", properties={"a": "1"})
@@ -549,7 +553,7 @@ def test_a_table_outside_of_the_root_keeps_its_people_below_the_root(tmp_path: P
     assert findings(lake, store) == []
 
 
-def test_entries_are_found_by_who_and_why_until_that_is_erased() -> None:
+def test_entries_are_found_by_author_and_message_until_they_are_erased() -> None:
     store = memory()
     table = orders(erasable(store))
     table.alter([SetOption("k", "1")], author=ANN, message="because")

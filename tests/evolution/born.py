@@ -245,7 +245,7 @@ def commits(life: str = "iceberg") -> list[Commit[TableEvent]]:
     return [commit(version, *events) for version, events in enumerate(LIVES[life])]
 
 
-def born(until: int | None = None, life: str = "iceberg") -> TableBuilder:
+def builder_of(until: int | None = None, life: str = "iceberg") -> TableBuilder:
     """The table right after a commit."""
     builder = TableBuilder()
     for each in commits(life)[: None if until is None else until + 1]:

@@ -39,9 +39,9 @@ def table_of(
     partition_keys: Sequence[str] = (),
     **options: str,
 ) -> Table:
-    told = {"ledger.formats": formats, **MAY_REQUIRE}
-    told |= {key.replace("_", "-"): value for key, value in options.items()}
-    schema = Schema.of(columns, partition_keys=partition_keys, options=told)
+    declared = {"ledger.formats": formats, **MAY_REQUIRE}
+    declared |= {key.replace("_", "-"): value for key, value in options.items()}
+    schema = Schema.of(columns, partition_keys=partition_keys, options=declared)
     return lake().create_table("shop.t", schema)
 
 

@@ -14,14 +14,14 @@ from tests.evolution.born import (
     ID,
     SECOND,
     STAGED,
-    born,
+    builder_of,
     commit,
     snapshot,
 )
 
 
 def test_ids_and_numbers_are_the_sources() -> None:
-    state = born(3).freeze()
+    state = builder_of(3).freeze()
     origin = state.imported_from(IcebergOrigin)
     assert state.snapshot is not None
     assert (state.snapshot.id, state.schema.id, origin.last_sequence_number) == (SECOND, 1, 2)
@@ -33,9 +33,9 @@ def test_ids_and_numbers_are_the_sources() -> None:
 
 
 def test_totals_are_those_of_the_summary_and_unknown_where_it_has_none() -> None:
-    assert born(1).freeze().totals.record_count == 3
-    assert born(1).freeze().totals.file_count == -1
-    assert born(3).freeze().totals.record_count == -1
+    assert builder_of(1).freeze().totals.record_count == 3
+    assert builder_of(1).freeze().totals.file_count == -1
+    assert builder_of(3).freeze().totals.record_count == -1
 
 
 @pytest.mark.parametrize("text", ["", "abc", "-3", "1e3", "٣", str(2**63), "9" * 5000])
@@ -49,7 +49,7 @@ def test_a_count_that_is_none_is_one_that_the_summary_does_not_say(text: str) ->
 
 
 def test_a_ref_points_back_and_a_schema_comes_back_with_its_dropped_ids() -> None:
-    state = born(5).freeze()
+    state = builder_of(5).freeze()
     assert state.snapshot is not None
     assert (state.snapshot.id, state.schema.id, state.schema.names) == (FIRST, 0, ("id",))
     assert state.schema.highest_field_id == 2
@@ -58,14 +58,14 @@ def test_a_ref_points_back_and_a_schema_comes_back_with_its_dropped_ids() -> Non
 
 
 def test_an_option_alone_makes_no_schema_id() -> None:
-    builder = born(1)
+    builder = builder_of(1)
     builder.commit(commit(2, SetOption("owner", "bob")))
     assert builder.freeze().schema.id == 0
     assert builder.freeze().schema.options == {"owner": "bob"}
 
 
 def test_a_log_that_goes_on_keeps_what_it_had_unless_it_says_what_it_lost() -> None:
-    builder = born(5)
+    builder = builder_of(5)
     for number, name in enumerate("bc", 6):
         entry = MetadataLogEntry(timestamp_ms=number, metadata_file=name)
         builder.commit(commit(number, MetadataLogUpdated(added=(entry,))))
@@ -75,7 +75,7 @@ def test_a_log_that_goes_on_keeps_what_it_had_unless_it_says_what_it_lost() -> N
 
 
 def test_what_was_removed_is_gone_with_all_that_hangs_on_it() -> None:
-    state = born().freeze()
+    state = builder_of().freeze()
     origin = state.imported_from(IcebergOrigin)
     assert set(origin.snapshots) == {FIRST, STAGED}
     assert (origin.statistics, state.partition_statistics, state.tags) == ({}, {}, {})
@@ -88,14 +88,14 @@ def test_what_was_removed_is_gone_with_all_that_hangs_on_it() -> None:
 
 
 def test_the_first_schema_has_the_sources_id() -> None:
-    state = born(0).freeze()
+    state = builder_of(0).freeze()
     assert (state.schema.id, state.schema.names, state.snapshot) == (0, ("id",), None)
     origin = state.imported_from(IcebergOrigin)
     assert origin.schemas[0].fields == (ID,)
 
 
 def test_paimons_ids_are_the_sources_and_come_again_after_its_rollback() -> None:
-    state = born(life="paimon").freeze()
+    state = builder_of(life="paimon").freeze()
     origin = state.imported_from(PaimonOrigin)
     assert state.snapshot is not None
     assert (state.snapshot.id, state.snapshot.base_manifest_list) == (6, "p")
@@ -110,13 +110,13 @@ def test_paimons_ids_are_the_sources_and_come_again_after_its_rollback() -> None
 
 
 def test_an_expired_snapshot_of_paimons_goes_with_its_last_tag() -> None:
-    builder = born(life="paimon")
+    builder = builder_of(life="paimon")
     builder.commit(commit(builder.freeze().version + 1, TagDeleted(tag_name="kept")))
     assert builder.freeze().snapshot_ids == (6, 5)
 
 
-def test_one_of_deltas_counts_as_the_ledgers_own_tables_do_and_says_whose_it_is() -> None:
-    state = born(life="delta").freeze()
+def test_a_table_from_delta_counts_as_the_ledgers_own_tables_do_and_names_its_owner() -> None:
+    state = builder_of(life="delta").freeze()
     assert state.snapshot is not None
     assert (state.snapshot.id, state.schema.id, state.schema.names) == (1, 2, ("day", "id"))
     assert (state.is_mirrored, state.origin.source) == (True, "/lake/t")
@@ -127,5 +127,5 @@ def test_one_of_deltas_counts_as_the_ledgers_own_tables_do_and_says_whose_it_is(
 
 
 def test_the_first_snapshot_of_a_paimon_table_follows_none() -> None:
-    paimon = born(life="paimon").freeze().imported_from(PaimonOrigin)
+    paimon = builder_of(life="paimon").freeze().imported_from(PaimonOrigin)
     assert [paimon.follows_one(each) for each in (1, 2)] == [False, True]

@@ -22,7 +22,17 @@ from ledger.events import snapshots as n
 from ledger.log import Codec, encode
 from ledger.state import TableBuilder, TableStream
 from tests.evolution import folds
-from tests.evolution.born import DAY, FIRST, LIVES, SECOND, born, commit, commits, ref, snapshot
+from tests.evolution.born import (
+    DAY,
+    FIRST,
+    LIVES,
+    SECOND,
+    builder_of,
+    commit,
+    commits,
+    ref,
+    snapshot,
+)
 
 STREAM = TableStream()
 CODEC: Codec[TableEvent] = Codec(TableEvent)
@@ -54,19 +64,19 @@ def test_its_life_here_has_every_kind_of_fact_that_only_such_tables_have(life: s
 
 @each_commit
 def test_a_checkpoint_and_the_tail_are_the_replay_of_all(life: str, cut: int) -> None:
-    kept = STREAM.encode_state(born(cut, life).freeze())
-    assert STREAM.encode_state(born(cut, life).freeze()) == kept
+    kept = STREAM.encode_state(builder_of(cut, life).freeze())
+    assert STREAM.encode_state(builder_of(cut, life).freeze()) == kept
     resumed = TableBuilder(STREAM.decode_state(kept))
     for each in commits(life)[cut + 1 :]:
         resumed.commit(each)
-    whole = born(life=life).freeze()
+    whole = builder_of(life=life).freeze()
     assert resumed.freeze() == whole
     assert STREAM.encode_state(resumed.freeze()) == STREAM.encode_state(whole)
 
 
 @each_commit
 def test_a_frozen_state_does_not_change_when_its_builder_goes_on(life: str, cut: int) -> None:
-    builder = born(cut, life)
+    builder = builder_of(cut, life)
     before = builder.freeze()
     kept = STREAM.encode_state(before)
     for each in commits(life)[cut + 1 :]:
@@ -116,7 +126,7 @@ def more(around: Any, key: Any) -> None:
 
 @each_life
 @pytest.mark.parametrize("change", [drop, exchange, more])
-def test_whatever_is_wrong_in_a_file_is_told_as_damage_or_as_newer(
+def test_every_fault_in_a_file_is_reported_as_damage_or_as_newer(
     life: str, change: Callable[[Any, Any], None]
 ) -> None:
     for line in (GOLDEN / FILES[life]).read_bytes().splitlines():
@@ -142,11 +152,11 @@ def test_the_ledgers_own_tables_hold_none_of_them(life: str) -> None:
     for each in own_facts(life):
         # A ref of the ledger's own tables is a branch, and says what it begins with.
         is_ref = isinstance(each, e.SnapshotRefSet | e.SnapshotRefRemoved)
-        told = "is not a branch|does not exist" if is_ref else said
+        message = "is not a branch|does not exist" if is_ref else said
         if isinstance(each, e.StatisticsSet):
             # They may have those, of snapshots of theirs.
-            told = "the newest is 0"
-        with pytest.raises(InvalidChangeError, match=told):
+            message = "the newest is 0"
+        with pytest.raises(InvalidChangeError, match=message):
             folds.grown().commit(commit(1, each))
 
 
@@ -196,7 +206,7 @@ BEFORE = {"iceberg": 3, "paimon": None, "delta": None}
 
 @pytest.mark.parametrize(("life", "case"), WRONG)
 def test_what_contradicts_the_table_is_refused(life: str, case: str) -> None:
-    builder = born(BEFORE[life], life)
+    builder = builder_of(BEFORE[life], life)
     there = builder.freeze().version + 1
     with pytest.raises(InvalidChangeError):
         builder.commit(commit(there, *WRONG[life, case]))

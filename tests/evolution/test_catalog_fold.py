@@ -134,7 +134,7 @@ class Walked(dict[Identifier, TableEntry]):
         return super().values()
 
 
-def test_who_asks_for_tables_by_id_walks_through_all_of_them_once() -> None:
+def test_looking_up_tables_by_id_walks_through_all_of_them_once() -> None:
     state = state_of(SHOP, TABLE)
     tables = Walked(state.tables)
     asked = evolve(state, tables=tables)
@@ -357,10 +357,15 @@ def test_a_tables_version_0_repeats_what_the_catalog_says() -> None:
         transactions=(other, transaction),
     )
 
-    born = first_commit(commit, TABLE, transaction)
+    created = first_commit(commit, TABLE, transaction)
 
-    assert (born.format, born.version, born.time_millis, born.parent) == (3, 0, 77, UNSET)
-    (only,) = born.transactions
+    assert (created.format, created.version, created.time_millis, created.parent) == (
+        3,
+        0,
+        77,
+        UNSET,
+    )
+    (only,) = created.transactions
     assert (only.id, only.author, only.message, only.properties) == (
         "c7",
         "ana",

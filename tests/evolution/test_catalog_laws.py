@@ -95,7 +95,7 @@ def fold(commits: Sequence[Commit[CatalogEvent]], state: CatalogState | None) ->
     return builder.freeze()
 
 
-def landed(events: tuple[CatalogEvent, ...], version: int) -> Commit[CatalogEvent]:
+def committed(events: tuple[CatalogEvent, ...], version: int) -> Commit[CatalogEvent]:
     transaction: Transaction[CatalogEvent] = Transaction(
         asked="", id=str(version), author="ab"[version % 2], events=events
     )
@@ -111,7 +111,7 @@ def history(asked: Sequence[CatalogRequest]) -> Commits:
             events = CatalogIntent(request).decide(builder.freeze(), ())
         except LedgerError:
             continue
-        commits.append(landed(events, len(commits)))
+        commits.append(committed(events, len(commits)))
         builder.commit(commits[-1])
     return commits
 
@@ -159,12 +159,12 @@ def test_what_is_decided_again_after_a_race_folds_or_is_refused(
         state, winners = base, list[Commit[CatalogEvent]]()
         for request in theirs:
             events = CatalogIntent(request).decide(state, ())
-            winners.append(landed(events, state.version + 1))
+            winners.append(committed(events, state.version + 1))
             state = fold(winners[-1:], state)
         events = intent.decide(state, winners)
     except LedgerError:
         return
-    fold([landed(events, state.version + 1)], state)
+    fold([committed(events, state.version + 1)], state)
 
 
 def test_a_record_with_a_key_from_another_version_is_refused() -> None:

@@ -70,7 +70,7 @@ def conflict(
     return caught.value
 
 
-def test_changes_that_commute_all_land() -> None:
+def test_changes_that_commute_are_all_committed() -> None:
     catalog = shop()
     (event,) = after_race(catalog, table(ORDERS), table(SALES, "b"), CreateDatabase("attic"))
     assert isinstance(event, TableCreated)
@@ -102,7 +102,7 @@ def test_a_name_that_a_winner_took_is_a_conflict(
     assert copy.winner == lost.winner
 
 
-def test_a_name_that_a_winner_took_is_his_who_took_it_whoever_came_after() -> None:
+def test_a_name_that_a_winner_took_is_attributed_to_it_whatever_is_committed_after() -> None:
     theirs = (table(ORDERS, "b"), table(SALES, "c"), AlterDatabase("shop", (), {"a": "2"}))
     lost = conflict(shop(), table(ORDERS), *theirs)
     assert (lost.cell, lost.version) == ("name shop.orders", 1)

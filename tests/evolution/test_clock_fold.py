@@ -57,7 +57,7 @@ def test_a_correction_leaves_no_time_in_the_state_that_is_later() -> None:
     assert builder.freeze().effective_millis == 170
 
 
-def test_a_correction_from_the_birth_on_corrects_the_birth_and_not_who_was_there() -> None:
+def test_a_correction_from_the_creation_on_corrects_the_creation_and_not_the_author() -> None:
     builder = TableBuilder()
     builder.begin(0, 900)
     (created,) = LIVES["delta"][0]

@@ -150,7 +150,7 @@ def test_creating_again_under_the_same_id_is_the_same_only_with_the_same_layout(
         made.create_table("shop.t", SCHEMA, commit_id="k")
 
 
-def test_what_a_format_cannot_express_is_refused_at_birth() -> None:
+def test_what_a_format_cannot_express_is_rejected_at_creation() -> None:
     with pytest.raises(FormatError):
         lake().create_table("shop.t", Schema.of({"m": "INT MULTISET"}))
     only_paimon = Schema.of({"m": "INT MULTISET"}, options={"ledger.formats": "paimon"})

@@ -164,7 +164,7 @@ def test_what_no_longer_fits_says_on_what_it_was_asked_and_what_came() -> None:
     assert isinstance(caught.value.winner, ColumnDropped)
 
 
-def test_who_made_it_impossible_is_found_behind_facts_that_older_formats_have_not() -> None:
+def test_the_commit_that_made_it_impossible_is_found_behind_facts_that_older_formats_lack() -> None:
     store = memory()
     mine = orders(lake_on(store), Schema.of({"id": "INT", "x": "INT", "n": "INT"}))
     mine.alter([DropColumn(("n",))])

@@ -45,7 +45,7 @@ STARTS = st.fixed_dictionaries({}, optional={key: st.sampled_from(VALUES[key]) f
 
 @settings(max_examples=examples(150), deadline=None)
 @given(STARTS, BATCHES, st.integers(0, 1))
-def test_what_lands_is_what_was_said_last_and_every_format_said_last_can_have_it(
+def test_the_last_declaration_is_committed_and_every_format_declared_last_can_have_it(
     start: dict[str, str], batch: list[SchemaChange], files: int
 ) -> None:
     table = orders(lake_on(memory()), Schema.of({"id": "INT", "a": "INT"}, options=start))

@@ -99,7 +99,7 @@ def test_every_kind_is_written_as_it_was_read_and_has_a_phrase(kind: type) -> No
 
 @pytest.mark.parametrize("change", [drop, exchange, more])
 @pytest.mark.parametrize("kind", KINDS, ids=KINDS.get)
-def test_whatever_is_wrong_in_an_event_is_told_as_damage_or_as_newer(
+def test_every_fault_in_an_event_is_reported_as_damage_or_as_newer(
     kind: type, change: Callable[[Any, Any], None]
 ) -> None:
     refused = 0

@@ -57,7 +57,7 @@ def test_a_change_of_a_column_that_is_gone_names_the_path_that_was_asked_for() -
         decided_again([UpdateColumnType(("v", "x"), "BIGINT")], [DropColumn(("v",))])
 
 
-def test_two_writers_who_add_the_same_column_both_succeed() -> None:
+def test_two_writers_that_add_the_same_column_both_succeed() -> None:
     decision = decided_again(
         [AddColumn(("n",), "INT"), UpdateColumnComment(("n",), "mine")],
         [AddColumn(("n",), "INT")],
@@ -67,7 +67,7 @@ def test_two_writers_who_add_the_same_column_both_succeed() -> None:
     assert decision.schema.field("n").id == 4
 
 
-def test_two_writers_who_add_different_columns_of_one_name_do_not() -> None:
+def test_two_writers_that_add_different_columns_of_one_name_conflict() -> None:
     with pytest.raises(ColumnExistsError):
         decided_again([AddColumn(("n",), "INT")], [AddColumn(("n",), "STRING")])
 
@@ -129,5 +129,5 @@ def test_what_a_batch_says_last_of_an_option_stands_though_others_said_it_before
     )
 
     assert decision.schema.options == {"k": "2", "n": "3"}
-    told = {each.key: each.value for each in decision.events if isinstance(each, SetOption)}
-    assert told == {"k": "2"}
+    reported = {each.key: each.value for each in decision.events if isinstance(each, SetOption)}
+    assert reported == {"k": "2"}

@@ -77,7 +77,7 @@ def test_what_is_no_change_is_refused_as_such() -> None:
         evolve(Schema.of({"id": "INT"}), [object()])  # type: ignore[list-item] # the point
 
 
-def test_no_other_place_tells_kinds_of_changes_or_facts_apart() -> None:
+def test_no_other_place_distinguishes_kinds_of_changes_or_facts() -> None:
     # The catalog, which has kinds of its own, has these, too.
     shared = {*get_args(ViewChange), CorrectClock, ClockCorrected}
     names = {each.__name__ for each in (*BY_ASKED, *BY_FACT) if each not in shared}
@@ -86,10 +86,10 @@ def test_no_other_place_tells_kinds_of_changes_or_facts_apart() -> None:
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Match):
-                told = {
+                matched = {
                     found.cls.id
                     for each in node.cases
                     for found in ast.walk(each.pattern)
                     if isinstance(found, ast.MatchClass) and isinstance(found.cls, ast.Name)
                 }
-                assert len(told & names) < 2, (path.name, node.lineno)
+                assert len(matched & names) < 2, (path.name, node.lineno)

@@ -18,7 +18,7 @@ from ledger.state import (
     TableStream,
 )
 from tests.evolution import folds
-from tests.evolution.born import FIRST, OWN, SECOND, born
+from tests.evolution.born import FIRST, OWN, SECOND, builder_of
 
 STREAM = TableStream()
 LIVES = ("iceberg", "paimon", "delta")
@@ -26,7 +26,7 @@ KINDS: dict[str, Any] = {"iceberg": IcebergOrigin, "paimon": PaimonOrigin, "delt
 
 
 def imported(name: str) -> TableState:
-    return born(life=name).freeze() if name != "iceberg" else born().freeze()
+    return builder_of(life=name).freeze() if name != "iceberg" else builder_of().freeze()
 
 
 def native() -> TableState:
@@ -87,7 +87,7 @@ def test_manifests_of_engines_list_files_of_iceberg_and_paimon_alone() -> None:
 
 
 def test_the_ledger_lists_files_from_the_promotion_on() -> None:
-    state = born(life="promoted").freeze()
+    state = builder_of(life="promoted").freeze()
     origin = state.imported_from(IcebergOrigin)
     assert origin.lists_files_since == origin.promoted_in > 0
     assert [origin.lists_files(each) for each in (FIRST, OWN, BRANCH_IDS + 1)] == [
@@ -97,14 +97,14 @@ def test_the_ledger_lists_files_from_the_promotion_on() -> None:
     ]
 
 
-def test_ids_from_iceberg_tell_nothing_of_branches() -> None:
+def test_ids_from_iceberg_say_nothing_of_branches() -> None:
     of_branch = 2 * BRANCH_IDS + 1
     assert native().branch_number(of_branch) == 2
     assert imported("iceberg").branch_number(of_branch) == 0
 
 
 def test_an_id_of_iceberg_is_readable_if_the_snapshot_is_there() -> None:
-    state = born(3).freeze()
+    state = builder_of(3).freeze()
     assert state.snapshot_ids == (SECOND, FIRST)
     assert [state.reachable(each) for each in (FIRST, SECOND, 1)] == [True, True, False]
 
@@ -127,7 +127,7 @@ def test_only_the_log_says_the_schemas_of_tables_that_the_ledger_counts() -> Non
 
 
 def test_a_branch_of_the_source_is_no_branch_of_the_ledger() -> None:
-    state = born(3).freeze()
+    state = builder_of(3).freeze()
     with pytest.raises(NotFoundError, match="'main' is a branch of the table's source"):
         state.branch("main")
     with pytest.raises(NotFoundError, match="branch 'none' does not exist"):

@@ -109,7 +109,7 @@ def test_a_path_outside_or_a_negative_size_is_refused(path: str, size: int) -> N
         a_table().set_partition_statistics(1, path, size)
 
 
-def test_writers_who_set_the_same_file_both_win_and_others_conflict() -> None:
+def test_writers_that_set_the_same_file_both_win_and_others_conflict() -> None:
     store = memory()
     table = a_table(store)
     mine, theirs, third = (lake_on(store).table("shop.orders") for _ in range(3))
@@ -203,7 +203,7 @@ def test_a_blob_that_no_reader_would_take_is_refused(blob: BlobMetadata) -> None
     assert table.state.statistics == {}
 
 
-def test_writers_who_set_different_puffin_files_conflict() -> None:
+def test_writers_that_set_different_puffin_files_conflict() -> None:
     store = memory()
     table = a_table(store)
     mine, theirs = (lake_on(store).table("shop.orders") for _ in range(2))
@@ -214,7 +214,7 @@ def test_writers_who_set_different_puffin_files_conflict() -> None:
         theirs.set_statistics(2, "other", 9, 3, [NDV])
 
 
-def test_writers_who_tag_the_same_snapshot_alike_both_win() -> None:
+def test_writers_that_tag_the_same_snapshot_alike_both_win() -> None:
     store = memory()
     table = a_table(store, snapshots=9)
     mine, theirs = (lake_on(store).table("shop.orders") for _ in range(2))

@@ -21,12 +21,12 @@ from ledger.events import snapshots as n
 from ledger.events.imported import ImportedIcebergTable
 from ledger.state import DeltaOrigin, IcebergOrigin, TableBuilder
 from tests.evolution import folds
-from tests.evolution.born import CREATED, FIRST, OWN, PROMOTED, born, commit, own
+from tests.evolution.born import CREATED, FIRST, OWN, PROMOTED, builder_of, commit, own
 
 
 def grown(until: int | None = None) -> TableBuilder:
     """The table after so many of its commits."""
-    return born(None if until is None else until - 1, "promoted")
+    return builder_of(None if until is None else until - 1, "promoted")
 
 
 def test_the_ledger_owns_it_and_its_snapshots_are_the_next_ones_of_main() -> None:
@@ -95,7 +95,7 @@ def test_nothing_but_a_table_from_iceberg_has_its_summary_and_nobody_else_is_pro
 
 
 def test_a_table_from_delta_follows_no_more_once_it_is_promoted() -> None:
-    builder = born(life="delta")
+    builder = builder_of(life="delta")
     there = builder.freeze().version + 1
     builder.commit(commit(there, TablePromoted(source="/lake/t")))
     state = builder.freeze()
@@ -116,7 +116,7 @@ def test_a_table_from_delta_follows_no_more_once_it_is_promoted() -> None:
     ],
 )
 def test_a_table_from_paimon_follows_no_more_once_it_is_promoted(event: TableEvent) -> None:
-    builder = born(life="paimon")
+    builder = builder_of(life="paimon")
     there = builder.freeze().version + 1
     builder.commit(commit(there, TablePromoted(source="/lake/t")))
     with pytest.raises(InvalidChangeError, match="follows /lake/t no more"):

@@ -137,7 +137,7 @@ def meaning(schema: Schema) -> dict[str, str]:
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 @given(theirs=THEIRS, mine=MINE)
-def test_what_lands_after_a_rebase_is_about_the_columns_that_were_meant(
+def test_a_rebased_commit_is_about_the_columns_that_were_meant(
     schema: Schema, theirs: list[SchemaChange], mine: list[SchemaChange]
 ) -> None:
     alone, between = decided(schema, mine), decided(schema, theirs)
@@ -225,7 +225,7 @@ def test_a_name_that_a_winner_used_on_the_way_is_free() -> None:
     assert done.names == ("id", "c", "a", "tmp", "n")
 
 
-def test_two_who_mean_one_column_by_its_old_and_its_new_name_agree() -> None:
+def test_two_writers_that_mean_one_column_by_its_old_and_its_new_name_agree() -> None:
     mine, theirs = two({"id": "INT", "a": "INT", "c": "INT"}, options={"ledger.formats": "paimon"})
     theirs.alter([RenameColumn(("a",), "b"), SetOption("clustering.columns", "b")])
     assert mine.alter([SetOption("clustering.columns", "a")]).state.schema.options[
@@ -233,13 +233,13 @@ def test_two_who_mean_one_column_by_its_old_and_its_new_name_agree() -> None:
     ] == ("b")
 
 
-def test_two_who_mean_two_columns_by_one_name_conflict() -> None:
+def test_two_writers_that_mean_two_columns_by_one_name_conflict() -> None:
     mine, theirs = two({"id": "INT", "a": "INT", "c": "INT"}, options={"ledger.formats": "paimon"})
     swap = [RenameColumn(("a",), "t"), RenameColumn(("c",), "a"), RenameColumn(("t",), "c")]
     theirs.alter([*swap, SetOption("clustering.columns", "a")], author="ann")
 
-    told = r"^option clustering.columns was changed by ann in version 1 \(.*Z\) to 'a', and you "
-    with pytest.raises(CommitConflictError, match=told + "asked for 'c'"):
+    message = r"^option clustering.columns was changed by ann in version 1 \(.*Z\) to 'a', and you "
+    with pytest.raises(CommitConflictError, match=message + "asked for 'c'"):
         mine.alter([SetOption("clustering.columns", "a")])
 
 
@@ -261,7 +261,7 @@ def test_every_row_of_the_table_takes_its_own_examples_apart() -> None:
         assert option.said(texts) == (key, "a")
 
 
-def test_a_taken_name_is_the_deed_of_whoever_holds_it_now() -> None:
+def test_a_taken_name_is_attributed_to_the_commit_that_holds_it_now() -> None:
     mine, theirs = two({"id": "INT", "a": "INT"})
     theirs.alter([RenameColumn(("a",), "n")], author="ann")
     theirs.alter([RenameColumn(("n",), "m")], author="bob")

@@ -68,7 +68,7 @@ def test_version_1_leaves_a_void_in_the_place_of_a_removed_field() -> None:
     ]
 
 
-def test_version_1_renames_a_void_aside_for_a_field_that_takes_its_name() -> None:
+def test_version_1_renames_a_void_field_when_another_takes_its_name() -> None:
     table = table_of(1)
     table.update_spec().add_field("kind", "a").add_field("note", "b").commit()
     table.update_spec().remove_field("a").commit()
@@ -122,7 +122,7 @@ def test_names_may_be_swapped_in_one_batch() -> None:
     assert fields(table) == [(1000, "b", "identity"), (1001, "a", "identity")]
 
 
-def test_a_spec_beside_the_default_one_is_kept_and_used_later() -> None:
+def test_a_spec_that_is_not_the_default_is_kept_and_used_later() -> None:
     table = table_of()
     table.update_spec().add_field("kind").add_non_default_spec().commit()
     assert (table.state.default_spec_id, len(table.state.specs)) == (0, 2)

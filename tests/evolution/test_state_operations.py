@@ -15,7 +15,7 @@ from ledger.formats import INSTALLED
 from ledger.history.past import TablePast
 from ledger.model import StatisticsFile, Totals
 from ledger.table_handle import handle_of
-from tests.evolution.born import born
+from tests.evolution.born import builder_of
 from tests.lakes import lake_on, memory, orders
 
 STATISTICS = StatisticsFile(
@@ -52,7 +52,7 @@ def test_a_table_that_others_own_takes_no_change_of_what_it_holds_but_its_end_an
         TablePast(handle_of(table).log, LiveFiles(handle_of(table).log)),
         RecentlyTouched(lambda _: ()),
     )
-    theirs = born(0).freeze()
+    theirs = builder_of(0).freeze()
     assert theirs.is_mirrored
     refused = ""
     try:

@@ -13,7 +13,7 @@ from ledger.decide import CommitSnapshot, Rollback
 from ledger.model.iceberg_objects import MAIN
 from ledger.state import IcebergOrigin
 from ledger.state.iceberg_summary import RESERVED, TOTALS, FileTotals
-from tests.evolution.born import born
+from tests.evolution.born import builder_of
 
 _COUNTS = (
     *("added-data-files", "deleted-data-files"),
@@ -30,7 +30,7 @@ _COUNTS = (
 
 def promoted(**summary: str) -> IcebergOrigin:
     """A promoted table, whose newest snapshot has a summary; without one: no snapshot at all."""
-    found = born(life="promoted").freeze().imported_from(IcebergOrigin)
+    found = builder_of(life="promoted").freeze().imported_from(IcebergOrigin)
     head = found.current
     assert head is not None
     if not summary:

@@ -84,7 +84,7 @@ def test_the_newest_file_time_is_the_greatest_so_far() -> None:
     assert times == [None, None, 5, 5, 5, 5]
 
 
-def test_who_and_when_are_those_of_the_first_and_the_last_transaction() -> None:
+def test_author_and_time_are_those_of_the_first_and_the_last_transaction() -> None:
     builder = grown(SetOption("k", "v"))
     builder.commit(commit(2, SetOption("k", "w"), effective_time_millis=250))
     state = builder.freeze()
@@ -106,7 +106,7 @@ def test_a_layout_that_is_there_becomes_the_default_again() -> None:
     assert after.last_partition_id == 1000
 
 
-def test_a_birth_says_all_of_the_first_state() -> None:
+def test_a_creation_holds_all_of_the_first_state() -> None:
     record = SchemaRecord(
         (FieldObject(3, "id", "INT NOT NULL"), FieldObject(4, "day", "DATE")),
         highest_field_id=7,
@@ -116,7 +116,7 @@ def test_a_birth_says_all_of_the_first_state() -> None:
         comment="orders",
         identifier_field_ids=(3,),
     )
-    born = TableCreated(
+    created = TableCreated(
         identifier=NAME,
         table_id="t",
         path="s3://x/t",
@@ -125,7 +125,7 @@ def test_a_birth_says_all_of_the_first_state() -> None:
         field_id_policy="iceberg",
     )
     builder = TableBuilder()
-    builder.commit(commit(0, born))
+    builder.commit(commit(0, created))
     state = builder.freeze()
 
     schema = state.schema

@@ -61,7 +61,7 @@ def test_tags_of_a_record_that_is_read_late_are_as_a_mapping_of_them(
     assert len(read) == len(model)
 
 
-def test_whoever_asks_for_tags_again_searches_their_record_no_more(
+def test_a_second_look_up_of_tags_searches_their_record_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     state = tagged({"a", "b"})
@@ -100,7 +100,7 @@ def test_a_record_gives_the_state_that_it_was_made_of(names: set[str]) -> None:
 
 
 @pytest.mark.parametrize("tags", [b'{"a":1}', b'{"a":{}}', b"[]", b'"a"'])
-def test_tags_that_are_none_are_told_when_somebody_looks(tags: bytes) -> None:
+def test_invalid_tags_are_reported_when_they_are_read(tags: bytes) -> None:
     state = tagged({"a"})
     own = msgspec.json.encode({"a": state.tags["a"]})
     record = STREAM.encode_state(state)
@@ -122,7 +122,7 @@ def test_states_that_are_read_share_the_columns_that_stand_in_both() -> None:
     assert [each.name for each in shared] == [each.name for each in one.fields if each.name != "id"]
 
 
-def test_a_column_of_a_record_that_is_none_is_told_though_others_were_read() -> None:
+def test_an_invalid_column_of_a_record_is_reported_though_others_were_read() -> None:
     record = STREAM.encode_state(orders(lake_on(memory())).state)
     STREAM.decode_state(record)
     for wrong in (b'"type":"INTEGERS"', b'"type":7'):

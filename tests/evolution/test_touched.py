@@ -128,7 +128,7 @@ CLAIMS = st.dictionaries(
     max_size=4,
 )
 LINES = st.integers(0, 1)
-WISHES = st.none() | st.builds(
+PENDING_CHANGES = st.none() | st.builds(
     FileWish,
     st.frozensets(st.tuples(LINES, st.sampled_from(["ADD", "DELETE"]), NAMES), max_size=3),
     st.lists(
@@ -176,8 +176,8 @@ def load(event: ListingEvent) -> tuple[FileChange, ...]:
     return inline_files(event.files)
 
 
-@given(st.lists(TRANSACTIONS, max_size=6), st.lists(st.tuples(CLAIMS, WISHES), max_size=6))
-def test_whoever_joins_meets_the_first_contradiction_among_all_before_him(
+@given(st.lists(TRANSACTIONS, max_size=6), st.lists(st.tuples(CLAIMS, PENDING_CHANGES), max_size=6))
+def test_a_joining_transaction_meets_the_first_contradiction_among_all_before_it(
     joining: list[Transaction[TableEvent]],
     asked: list[tuple[dict[Cell, object], FileWish | None]],
 ) -> None:

@@ -173,7 +173,7 @@ def test_required_it_stays_only_if_no_row_was_written_without_it(formats: str) -
         ),
     ],
 )
-def test_what_cannot_come_back_is_told(
+def test_what_cannot_be_restored_is_reported(
     done: list[SchemaChange], asked: SchemaChange, kind: type[InvalidInputError], said: str
 ) -> None:
     table = table_of()
@@ -272,7 +272,7 @@ def raced(theirs: list[SchemaChange], mine: list[SchemaChange]) -> Table:
     return other
 
 
-def test_two_who_bring_a_column_back_do_it_once() -> None:
+def test_two_writers_that_restore_a_column_do_it_once() -> None:
     table = raced([B], [B])
 
     assert [each.id for each in table.state.schema.fields] == [0, 1, 2, 3]
@@ -303,7 +303,7 @@ def test_a_name_that_others_took_meanwhile_is_a_conflict(
     assert said in str(caught.value)
 
 
-def test_a_column_that_is_back_was_never_away_for_who_needs_it() -> None:
+def test_a_restored_column_is_no_conflict_for_a_concurrent_change_of_it() -> None:
     store = memory()
     first = table_of(store)
     other = lake_on(store).table("shop.orders")

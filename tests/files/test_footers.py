@@ -176,14 +176,14 @@ def test_a_file_that_does_not_exist_is_named(tmp_path: Path) -> None:
 
 def test_many_are_read_in_order_with_progress(tmp_path: Path) -> None:
     paths = [written(tmp_path / f"{n}.parquet", pa.table({"a": range(n)})) for n in range(20)]
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
 
     footers = read_footers(
-        paths, filesystem=LOCAL, on_progress=lambda done, total: told.append((done, total))
+        paths, filesystem=LOCAL, on_progress=lambda done, total: reported.append((done, total))
     )
 
     assert [each.record_count for each in footers] == list(range(20))
-    assert told == [(n, 20) for n in range(1, 21)]
+    assert reported == [(n, 20) for n in range(1, 21)]
 
 
 def test_files_elsewhere_are_read_through_fsspec(tmp_path: Path) -> None:

@@ -134,9 +134,9 @@ def test_what_contradicts_itself_or_the_table_is_refused_before_anything_is_writ
     table = table_on(memory())
     table.append([data("a.parquet"), data("b.parquet"), by_value("e.parquet", 0)])
     table.append([vector("b.parquet", 50)])
-    file, told = REFUSED[what]
+    file, message = REFUSED[what]
     version = table.state.version
-    with pytest.raises(InvalidChangeError, match=told):
+    with pytest.raises(InvalidChangeError, match=message):
         table.append([file])
     assert handle_of(table).again().state.version == version
 
@@ -154,7 +154,7 @@ def test_a_vector_is_replaced_by_one_that_goes_and_one_that_comes() -> None:
 
 
 def test_what_no_other_format_can_say_is_refused_by_its_name() -> None:
-    for formats, version, file, told in (
+    for formats, version, file, message in (
         ("iceberg", "2", vector("a.parquet", 4), "no deletion vectors"),
         ("iceberg", "1", vector("a.parquet", 4), "no deletion vectors"),
         ("iceberg", "1", by_value("e.parquet", 0), "no files of deletes"),
@@ -173,7 +173,7 @@ def test_what_no_other_format_can_say_is_refused_by_its_name() -> None:
         elif file.sort_order_id:
             # What the table has an order for was decided while it was Iceberg's.
             continue
-        with pytest.raises(FormatError, match=told):
+        with pytest.raises(FormatError, match=message):
             table.append([file])
 
 
@@ -185,7 +185,7 @@ def two(store: Store) -> tuple[Table, Table]:
     return table, lake_on(store).table("shop.orders")
 
 
-def test_of_two_writers_that_delete_rows_of_one_file_one_is_told() -> None:
+def test_of_two_writers_that_delete_rows_of_one_file_one_conflicts() -> None:
     one, other = two(memory())
     one.append([vector("a.parquet", 100, "one.puffin")])
     with pytest.raises((CommitConflictError, InvalidChangeError), match=r"one\.puffin#100"):
@@ -276,12 +276,12 @@ def test_a_log_that_hashes_rightly_and_says_what_cannot_be_is_found(
     table = lake.create_table("shop.orders", Schema.of({"id": "INT"}, options=V3))
     table.append([data("a.parquet"), data("b.parquet")])
     table.append([vector("a.parquet", 4)])
-    of_event, of_file, told = FORGED[what]
+    of_event, of_file, message = FORGED[what]
     event = snapshot(place)
     file = {**event["files"][0], "path": "w.puffin#4", "referencedDataFile": "b.parquet"}
     event = {**event, "files": [{**file, **of_file}], **of_event}
     forge(place, [{key: each for key, each in event.items() if each is not None}])
-    assert re.search(told, " ".join(each.what for each in place.look().findings))
+    assert re.search(message, " ".join(each.what for each in place.look().findings))
 
 
 def test_statistics_count_files_of_every_sort() -> None:
@@ -307,7 +307,7 @@ def test_statistics_count_files_of_every_sort() -> None:
     ] == [(2, 20, 6, 0, 2, 1, 10)]
 
 
-def test_deletes_in_files_of_rows_may_be_as_many_as_they_are_beside_a_vector() -> None:
+def test_deletes_in_files_of_rows_may_be_as_many_as_they_are_next_to_a_vector() -> None:
     table = table_on(memory(), {"format-version": "2"})
     table.append([data("a.parquet"), data("b.parquet")])
     table.append([by_position(f"{name}.parquet", "a.parquet") for name in ("d1", "d2")])

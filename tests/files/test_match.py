@@ -104,7 +104,7 @@ def test_unknown_columns_are_named_with_near_ones() -> None:
     assert "(did you mean 'address' for 'Adress'? there are: 'id', 'address', 'note')" in message
 
 
-def test_many_unknown_columns_are_one_problem_told_once() -> None:
+def test_many_unknown_columns_are_one_problem_reported_once() -> None:
     message = refused(*(column(f"strange_{each}", "STRING") for each in range(40)))
 
     assert message.count("not among its columns") == message.count("'id', 'address'") == 1

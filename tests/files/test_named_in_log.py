@@ -129,15 +129,15 @@ def test_what_files_of_other_names_may_touch_is_looked_for_in_all(
     assert [touched.left(wish, each) for each in commits(written)] == [wish] * 8
 
 
-def test_what_is_on_its_way_is_not_taken_for_what_landed_in_its_place(written: Table) -> None:
+def test_a_pending_commit_is_not_taken_for_the_one_committed_in_its_place(written: Table) -> None:
     written.state  # noqa: B018 - reads the log
-    named, landed = handle_of(written).log.lookup.named_by, commits(written)[1]
-    other = Transaction[TableEvent](asked="", id="other", events=landed.transactions[0].events)
-    grown = replace(landed, transactions=(*landed.transactions, other))
-    assert named(landed)
-    assert named(replace(landed, transactions=(other,))) is None
+    named, committed = handle_of(written).log.lookup.named_by, commits(written)[1]
+    other = Transaction[TableEvent](asked="", id="other", events=committed.transactions[0].events)
+    grown = replace(committed, transactions=(*committed.transactions, other))
+    assert named(committed)
+    assert named(replace(committed, transactions=(other,))) is None
     assert named(grown) is None
-    assert named(replace(landed, version=7_000)) is None
+    assert named(replace(committed, version=7_000)) is None
 
 
 def test_a_commit_that_nobody_noted_lately_is_looked_at(tmp_path: Path) -> None:

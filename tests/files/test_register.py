@@ -122,14 +122,14 @@ def test_a_folder_of_a_partition_named_with_an_underscore_is_no_hidden_one(tmp_p
     assert found.partition == (1,)
 
 
-def test_progress_is_told(tmp_path: Path) -> None:
+def test_progress_is_reported(tmp_path: Path) -> None:
     for nth in range(3):
         written(tmp_path / f"day=2013-01-01/{nth}.parquet", ROWS)
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
 
-    registered(tmp_path, tmp_path, on_progress=lambda done, total: told.append((done, total)))
+    registered(tmp_path, tmp_path, on_progress=lambda done, total: reported.append((done, total)))
 
-    assert told == [(1, 3), (2, 3), (3, 3)]
+    assert reported == [(1, 3), (2, 3), (3, 3)]
 
 
 def test_a_path_that_means_nothing_is_named(tmp_path: Path) -> None:
@@ -221,14 +221,14 @@ def test_a_table_says_which_facts_of_a_column_are_kept(
 
     (found,) = registered(tmp_path, path, schema=schema)
 
-    assert told_of(found, mail) == (counts, None if counts is None else 0, *(bounds or NONE))
-    assert told_of(found, 0) == (2, 0, struct.pack("<q", 1), struct.pack("<q", 2))
+    assert facts_of(found, mail) == (counts, None if counts is None else 0, *(bounds or NONE))
+    assert facts_of(found, 0) == (2, 0, struct.pack("<q", 1), struct.pack("<q", 2))
 
 
 NONE = (None, None)
 
 
-def told_of(file: FileChange, field_id: int) -> tuple[int | bytes | None, ...]:
+def facts_of(file: FileChange, field_id: int) -> tuple[int | bytes | None, ...]:
     """What a file's facts say of a column: values, nulls, and its bounds."""
     facts: list[Any] = [file.value_counts, file.null_value_counts]
     bounds: list[Any] = [file.lower_bounds, file.upper_bounds]
@@ -248,8 +248,8 @@ def test_a_mode_for_all_columns_yields_to_that_of_one(tmp_path: Path) -> None:
 
     (found,) = registered(tmp_path, path, schema=evolve(FLIGHTS, options=options))
 
-    assert told_of(found, 0)[0] == 3
-    assert told_of(found, 1) == (None, None, *NONE)
+    assert facts_of(found, 0)[0] == 3
+    assert facts_of(found, 1) == (None, None, *NONE)
 
 
 def test_what_is_no_mode_is_refused_before_a_bound_stays_for_good(tmp_path: Path) -> None:

@@ -138,9 +138,9 @@ def test_a_commit_does_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     for number in range(3):
         table.append([data_file(f"{number}.parquet")])
     assert not lake.close(timeout_s=0.2)
-    (told,) = table.freshness()
-    assert (told.version, told.behind) == (-1, 4)
-    assert told.millis > 0
+    (events,) = table.freshness()
+    assert (events.version, events.behind) == (-1, 4)
+    assert events.millis > 0
     let_go.set()
     assert lake.close()
     assert stands(table) == [("paimon", 0)]
@@ -269,7 +269,7 @@ def test_steps_are_debounced_while_threads_outlive_the_main_thread(
     assert stands(ledger.open(tmp_path).table("shop.orders")) == [("iceberg", 0), ("paimon", 0)]
 
 
-def test_a_format_that_fails_is_told_and_fails_no_commit(
+def test_a_format_that_fails_is_logged_and_fails_no_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Broken:
@@ -511,7 +511,7 @@ print("appended")
 """
 
 
-def test_an_exit_waits_for_a_follower_that_hangs_for_so_long_and_tells_it(
+def test_an_exit_waits_for_a_hanging_follower_for_a_limited_time_and_logs_it(
     tmp_path: Path, installed: None
 ) -> None:
     """The script waits a tenth as long, so that the test takes a second."""
@@ -566,7 +566,7 @@ def test_a_renamed_and_a_dropped_table_are_no_failure(
     assert capsys.readouterr().err == ""
 
 
-def test_a_commit_lands_though_nobody_can_follow_it_and_says_so(
+def test_a_commit_succeeds_though_no_format_can_follow_it_and_logs_that(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(_table: object) -> None:
@@ -576,9 +576,9 @@ def test_a_commit_lands_though_nobody_can_follow_it_and_says_so(
     lake.close()
     monkeypatch.setattr(followed, "Follower", refused)
     other = ledger.open(tmp_path).table("shop.orders")
-    with capture_logs() as told:
+    with capture_logs() as events:
         other.append([data_file("a.parquet")])
-    (failed,) = [each for each in told if each["event"] == "follow_failed"]
+    (failed,) = [each for each in events if each["event"] == "follow_failed"]
     assert (failed["table"], failed["error"]) == ("shop.orders", "no more threads")
     assert table.at(version=other.state.version).files
 

@@ -135,7 +135,7 @@ class _Campaign:
         stream = worker.stdout
         if stream is None:
             raise AssertionError("the worker's stdout is a pipe")
-        told = time.monotonic()
+        reported_s = time.monotonic()
         while (now := time.monotonic()) < end:
             if not select.select([stream], [], [], min(_QUIET_SECONDS, end - now))[0]:
                 if time.monotonic() < end:
@@ -152,9 +152,9 @@ class _Campaign:
                 continue
             self.counts.update(said["counts"])
             self.outcomes = said["outcomes"]
-            if now - told > 30:
-                told = now
-                _tell(
+            if now - reported_s > 30:
+                reported_s = now
+                _report(
                     f"{self.total:,} inputs, {len(self.findings)} findings, {end - now:.0f} s left"
                 )
         return ""
@@ -171,7 +171,7 @@ class _Campaign:
         slug = re.sub(r"[^a-z0-9]+", "-", f"{case.target} {what}".lower()).strip("-")
         file = save / f"{slug[-100:].strip('-')}.json"
         file.write_bytes(encoded(case))
-        _tell(f"finding: {what} ({file.name})\n{detail[-3000:]}")
+        _report(f"finding: {what} ({file.name})\n{detail[-3000:]}")
 
     def summary(self) -> str:
         """Return the figures, a line each."""
@@ -181,7 +181,7 @@ class _Campaign:
         return "\n".join((head, *kinds, *found))
 
 
-def _tell(text: str) -> None:
+def _report(text: str) -> None:
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
 
@@ -202,7 +202,7 @@ def main() -> int:
     try:
         campaign.run(asked.seconds, int(asked.seed), asked.save)
     except KeyboardInterrupt:
-        _tell("interrupted")
+        _report("interrupted")
     sys.stdout.write(f"{campaign.summary()}\n")
     return 1 if campaign.findings else 0
 

@@ -318,7 +318,7 @@ def test_a_value_that_is_none_of_its_partition_is_found(place: Place) -> None:
     assert "'yesterday'" in found.what
 
 
-def test_what_many_wrote_is_remembered_beside_and_found(
+def test_a_duplicate_among_many_ids_kept_on_disk_is_found(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ledger.history.verifying.commits._BLOCK", 2)

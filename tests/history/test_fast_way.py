@@ -177,7 +177,7 @@ def test_most_damages_show() -> None:
     assert shown >= 8
 
 
-def test_a_line_that_ends_in_the_next_file_is_told() -> None:
+def test_a_line_that_ends_in_the_next_file_is_reported() -> None:
     files = dict(sound())
     version = COMMITS // 2
     files[key_of(version)] = files[key_of(version)].removesuffix(b"\n")

@@ -111,10 +111,10 @@ def test_a_segment_of_another_log_gives_nothing() -> None:
 
 
 def test_before_a_repair_verify_says_that_segments_may_hold_it() -> None:
-    (told,) = damages(without(17))
-    assert "lakeledger verify --repair" in told.advice
-    (told,) = damages(without(1_650))
-    assert "backup" in told.advice
+    (damage,) = damages(without(17))
+    assert "lakeledger verify --repair" in damage.advice
+    (damage,) = damages(without(1_650))
+    assert "backup" in damage.advice
 
 
 def test_a_kill_at_any_write_is_gone_on_from() -> None:

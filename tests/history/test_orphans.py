@@ -131,7 +131,7 @@ def test_whatever_the_history_what_a_commit_names_stays_and_old_orphans_go(
     assert all(store.exists(key) for key in (*_named(table), *left))
 
 
-def test_a_list_written_and_not_yet_committed_survives_maintenance_beside_its_writer() -> None:
+def test_a_list_written_and_not_yet_committed_survives_concurrent_maintenance() -> None:
     clock = Clock()
     inner = memory()
     table = orders(lake_on(inner, clock))
@@ -197,7 +197,7 @@ def test_a_list_older_than_a_day_is_not_committed_even_when_nobody_else_wrote() 
     assert slow.state.snapshot is None
 
 
-def test_lists_whose_names_tell_no_time_stay_and_are_read() -> None:
+def test_lists_whose_names_hold_no_time_stay_and_are_read() -> None:
     clock = Clock()
     table = orders(lake_on(memory(), clock))
     old = handle_of(table).log.layout.changes("a" * 64 + ".parquet")
@@ -297,10 +297,10 @@ def test_of_a_dropped_table_only_caches_go_and_only_after_seven_days(tmp_path: P
         table.append([data_file(f"{number}.parquet")], commit_id=str(number))
     left = _left_behind(table, "x", clock)
     lake.drop_table("shop.orders")
-    (birth,) = CatalogedTables.of(lake.events())
-    dropped = birth.dropped_millis
+    (cataloged,) = CatalogedTables.of(lake.events())
+    dropped = cataloged.dropped_millis
     assert dropped is not None
-    subject: Subject[Any, Any] = Subject(birth.name, handle_of(table).log, has_files=True)
+    subject: Subject[Any, Any] = Subject(cataloged.name, handle_of(table).log, has_files=True)
 
     assert list(orphaned_caches(subject, dropped, dropped + KEPT_MILLIS - 1)) == []
     found = [*orphaned_caches(subject, dropped, dropped + KEPT_MILLIS), *orphaned_changes(subject)]
@@ -320,7 +320,7 @@ def test_of_a_dropped_table_only_caches_go_and_only_after_seven_days(tmp_path: P
     }
 
 
-def test_whoever_opened_a_table_reads_on_after_all_that_maintenance_takes() -> None:
+def test_an_open_table_reads_on_after_all_that_maintenance_takes() -> None:
     clock = Clock()
     store = memory()
     lake = lake_on(store, clock)
@@ -337,13 +337,13 @@ def test_whoever_opened_a_table_reads_on_after_all_that_maintenance_takes() -> N
     lake.drop_table("shop.orders")
     clock.now += KEPT_MILLIS + DAY
 
-    (birth,) = CatalogedTables.of(
+    (cataloged,) = CatalogedTables.of(
         read.commit for read in handle_of(lake).log.commits(0, lake.state.version)
     )
-    subject = Subject("t", handle_of(lake).log_at(birth), has_files=True)
+    subject = Subject("t", handle_of(lake).log_at(cataloged), has_files=True)
     gone = [
         *orphaned_changes(subject),
-        *orphaned_caches(subject, birth.dropped_millis or 0, clock.now),
+        *orphaned_caches(subject, cataloged.dropped_millis or 0, clock.now),
         *orphaned_drafts(store, "", clock.now),
     ]
     assert {each.sort for each in gone} == {"changes", "cache"}

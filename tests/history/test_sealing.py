@@ -43,7 +43,7 @@ def test_a_writer_leaves_a_segment_that_verifies(long: Place) -> None:
     assert list(unsealed(long.subject())) == []
 
 
-def test_a_missing_segment_is_told_and_is_no_failure(long: Place) -> None:
+def test_a_missing_segment_is_reported_and_is_no_failure(long: Place) -> None:
     before = contents([segment(long)])
     shutil.rmtree(long.stream / "segments")
 
@@ -93,7 +93,7 @@ def test_a_bit_flipped_in_a_segment_is_found_or_changes_nothing_that_is_read(
         assert read_segment(body, 0, 800) == read_segment(before, 0, 800)
 
 
-def test_what_is_no_segment_is_told(long: Place) -> None:
+def test_a_file_that_is_no_segment_is_reported(long: Place) -> None:
     strangers = ["notes.txt", f"{0:020d}-{100:020d}.parquet"]
     for name in strangers:
         (long.stream / "segments" / name).write_bytes(b"hello")
@@ -116,7 +116,7 @@ def test_a_tail_cut_below_a_segment_is_found_by_it(long: Place) -> None:
     assert "written at version 800" in first.what
 
 
-def test_a_segment_of_commits_that_are_too_long_is_told(
+def test_a_segment_of_commits_that_are_too_long_is_reported(
     long: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ledger.history.verifying.caches.MOST_BYTES", 10_000)
@@ -184,7 +184,7 @@ class Crew:
         return self.failures
 
 
-def test_maintenance_beside_writers_and_readers_harms_nobody() -> None:
+def test_maintenance_harms_no_concurrent_writers_and_readers() -> None:
     store = memory()
     long_table(store, 1_590)
 

@@ -120,7 +120,7 @@ def test_a_missing_or_damaged_list_of_files_names_the_commit_that_names_it(short
         assert (each.version, each.file) == (75, _key(short, path))
 
 
-def test_every_missing_cache_is_told_and_is_no_failure(long: Place) -> None:
+def test_every_missing_cache_is_reported_and_is_no_failure(long: Place) -> None:
     caches = long.caches()
     for path in caches:
         path.unlink()
@@ -314,7 +314,7 @@ def test_an_older_head_is_met_by_a_log_that_went_on(short: Place) -> None:
     assert found.version == 31
 
 
-def test_a_foreign_file_in_the_log_folder_fails_and_one_beside_checkpoints_is_told(
+def test_a_foreign_file_in_the_log_folder_fails_and_one_next_to_checkpoints_is_reported(
     long: Place,
 ) -> None:
     (long.stream / "log" / "notes.txt").write_text("hello")
@@ -345,7 +345,7 @@ def test_a_commit_that_contradicts_the_ones_before_it_is_found(short: Place) -> 
     assert "contradicts" in found.what
 
 
-def test_who_follows_another_file_stands_before_one_that_nobody_can_read(short: Place) -> None:
+def test_a_parent_mismatch_is_found_before_an_unreadable_commit(short: Place) -> None:
     path = short.commit(10)
     commit = msgspec.json.decode(path.read_bytes())
     commit["parent"] = digest(b"another")
@@ -437,7 +437,7 @@ def _swap(one: Path, other: Path) -> None:
     other.write_bytes(first)
 
 
-def test_verifying_beside_writers_finds_nothing_wrong(tmp_path: Path) -> None:
+def test_verifying_alongside_writers_finds_nothing_wrong(tmp_path: Path) -> None:
     table = orders(lake_on(LocalStore(tmp_path, durable=Durability.NONE), now_millis))
 
     def write() -> None:

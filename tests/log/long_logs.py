@@ -15,7 +15,7 @@ from ledger.table_handle import handle_of
 from tests.faults import Wrapped
 from tests.lakes import lake_on, memory, orders, ticking
 
-BORN_MILLIS = 1_600_000_000_000
+CREATED_MILLIS = 1_600_000_000_000
 LATER_MILLIS = 1_800_000_000_000
 ROOT = "shop.db/orders/_ledger"
 
@@ -35,7 +35,7 @@ class Without(Wrapped):
 def long_table(store: Store, commits: int, width: int = 3) -> Table:
     """Return a table that stands at version `commits`, as another process finds it; no caches."""
     author = Author(width)
-    table = orders(lake_on(store, ticking(BORN_MILLIS)), author.schema())
+    table = orders(lake_on(store, ticking(CREATED_MILLIS)), author.schema())
     head = handle_of(table).log.head
     parent = head.digest if head else ""
     for version, transaction in enumerate(itertools.islice(author.transactions(), commits), 1):

@@ -47,7 +47,7 @@ def reopened(store: Store) -> Ledger:
     return lake_on(store)
 
 
-def test_different_columns_all_land() -> None:
+def test_changes_of_different_columns_are_all_committed() -> None:
     mine, theirs = two_handles()
     theirs.alter([AddColumn(("a",), "STRING")])
     done = mine.alter([AddColumn(("b",), "STRING")])
@@ -310,7 +310,7 @@ def test_a_rollback_does_not_take_back_what_it_did_not_see() -> None:
         mine.rollback(snapshot=1)
 
 
-def test_a_schema_of_many_types_lands_as_asked() -> None:
+def test_a_schema_of_many_types_is_committed_as_asked() -> None:
     store = memory()
     columns = {"a": "DECIMAL(10, 2)", "b": "TIMESTAMP(3) WITH LOCAL TIME ZONE NOT NULL"}
     table = orders(lake_on(store), Schema.of(columns))

@@ -127,7 +127,7 @@ def test_a_racing_use_of_my_commit_id_for_something_else_is_refused() -> None:
         mine.alter([SetOption("mine", "1")], commit_id="x")
 
 
-def test_a_commit_id_that_lands_after_the_look_up_is_not_done_twice() -> None:
+def test_a_commit_id_committed_after_the_look_up_is_not_committed_twice() -> None:
     store = unlocked()
     theirs = orders(lake_on(store))
     race = RacesBeforeLock(store)
@@ -142,7 +142,7 @@ def test_a_commit_id_that_lands_after_the_look_up_is_not_done_twice() -> None:
     assert (done.version, mine.state.version) == (1, 1)
 
 
-def test_a_commit_id_that_lands_after_the_look_up_is_no_conflict_under_expect_version() -> None:
+def test_a_commit_id_committed_after_the_look_up_is_no_conflict_under_expect_version() -> None:
     store = unlocked()
     theirs = orders(lake_on(store))
     race = RacesBeforeLock(store)
@@ -151,7 +151,7 @@ def test_a_commit_id_that_lands_after_the_look_up_is_no_conflict_under_expect_ve
     assert mine.alter([SetOption("k", "v")], commit_id="x", expect_version=0).version == 1
 
 
-def test_who_always_loses_gives_up_and_is_told_that_nothing_was_written() -> None:
+def test_a_writer_that_always_loses_gives_up_and_reports_that_nothing_was_written() -> None:
     store, numbers = unlocked(), itertools.count()
     theirs = orders(lake_on(store))
     later = AlwaysLater(store, lambda: theirs.alter([SetOption("k", str(next(numbers)))]))
@@ -192,7 +192,7 @@ def test_a_repeated_commit_id_is_acknowledged_only_once_it_is_durable() -> None:
 
 
 @pytest.mark.parametrize("files", [(), (data_file("a.parquet"),)], ids=["no files", "a file"])
-def test_a_racing_twin_of_my_snapshot_is_success(files: tuple[FileChange, ...]) -> None:
+def test_a_racing_duplicate_of_a_snapshot_is_success(files: tuple[FileChange, ...]) -> None:
     store = unlocked()
     theirs = orders(lake_on(store))
     plan = SnapshotPlan("APPEND", files, commit_user="job", commit_identifier=7)
@@ -201,7 +201,7 @@ def test_a_racing_twin_of_my_snapshot_is_success(files: tuple[FileChange, ...]) 
     assert (done.version, done.repeated) == (1, True)
 
 
-def test_a_twin_that_lands_after_the_look_up_is_not_committed_twice() -> None:
+def test_a_duplicate_committed_after_the_look_up_is_not_committed_twice() -> None:
     store = unlocked()
     theirs = orders(lake_on(store))
     race = RacesBeforeLock(store)
@@ -220,7 +220,7 @@ def test_a_twin_that_lands_after_the_look_up_is_not_committed_twice() -> None:
     assert mine.state.last_snapshot_id == 1
 
 
-def test_a_commit_that_landed_is_acknowledged_though_its_list_cannot_be_read_back() -> None:
+def test_a_durable_commit_is_acknowledged_though_its_list_cannot_be_read_back() -> None:
     class CannotReadLists(Wrapped):
         def read(self, key: str) -> bytes | None:
             if "/changes/" in key:
@@ -249,7 +249,7 @@ def test_a_loser_that_cannot_read_the_winner_does_not_know() -> None:
         table.alter([SetOption("k", "v")])
 
 
-def test_a_lost_answer_at_a_tables_birth_is_no_failure() -> None:
+def test_a_lost_response_at_a_tables_creation_is_no_failure() -> None:
     store = memory()
     lake_on(store).create_database("shop")
     lossy = LosesAnswers(store, on=is_commit, times=1)
@@ -304,7 +304,7 @@ class CannotConfirm(DeliversTwice):
         raise OSError("no answer")
 
 
-def test_what_landed_but_may_not_be_durable_is_unknown() -> None:
+def test_a_commit_that_may_not_be_durable_is_unknown() -> None:
     store = memory()
     orders(lake_on(store))
     faulty = CannotConfirm(store, on=is_commit)
@@ -314,7 +314,7 @@ def test_what_landed_but_may_not_be_durable_is_unknown() -> None:
     assert (caught.value.commit_id, caught.value.version) == ("mine", 1)
 
 
-def test_a_twins_snapshot_is_acknowledged_only_once_it_is_durable() -> None:
+def test_a_duplicates_snapshot_is_acknowledged_only_once_it_is_durable() -> None:
     confirmed: list[str] = []
 
     class Confirms(LetsAllIn):

@@ -46,20 +46,22 @@ def beside_another(*, is_near: bool = True) -> tuple[Table, Table]:
 
 
 @pytest.mark.parametrize(("is_near", "attempts"), [(True, 1), (False, 2)])
-def test_who_has_met_others_looks_before_he_decides_where_that_is_cheap(
+def test_a_writer_that_met_others_reads_the_tail_before_deciding_where_that_is_cheap(
     *, is_near: bool, attempts: int
 ) -> None:
     ours, other = beside_another(is_near=is_near)
     other.alter([SetOption("a", "2")])
 
-    landed = ours.alter([SetOption("b", "2")], commit_id="mine")
+    committed = ours.alter([SetOption("b", "2")], commit_id="mine")
 
-    assert landed.attempts == attempts
-    assert (landed.version, landed.state.schema.options["a"]) == (4, "2")
+    assert committed.attempts == attempts
+    assert (committed.version, committed.state.schema.options["a"]) == (4, "2")
     assert ours.alter([SetOption("b", "2")], commit_id="mine").repeated
 
 
-def test_who_cannot_look_finds_out_by_trying(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_writer_that_cannot_read_ahead_finds_out_by_trying(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     ours, other = beside_another()
     other.alter([SetOption("a", "2")])
     catch_up = handle_of(ours).log.catch_up
@@ -75,7 +77,7 @@ def test_who_cannot_look_finds_out_by_trying(monkeypatch: pytest.MonkeyPatch) ->
     assert ours.alter([SetOption("b", "2")]).attempts == 2
 
 
-def test_who_is_next_in_line_reads_while_others_hold_the_lock_and_nobody_behind_him_does() -> None:
+def test_only_the_next_writer_in_line_reads_while_another_holds_the_lock() -> None:
     ours, other = beside_another()
     behind = lake_on(handle_of(ours).log.store).table("shop.orders")
     before = behind.state.version
@@ -147,7 +149,7 @@ def test_caches_are_not_saved_while_others_wait_for_the_lock() -> None:
     assert not saving.is_alive()
 
 
-def test_who_writes_alone_need_not_wait_for_his_caches() -> None:
+def test_a_single_writer_need_not_wait_for_its_caches() -> None:
     table = orders(lake_on(memory()))
     saving = Thread(target=handle_of(table).log.keep_next)
 
@@ -176,7 +178,7 @@ class Turns(Wrapped):
         self.said.append(("ends", key[-6:]))
 
 
-def test_a_turn_ends_with_the_commit_that_is_landed_in_it() -> None:
+def test_a_turn_ends_with_the_commit_that_is_made_in_it() -> None:
     store = Turns(memory())
     orders(lake_on(store))
     ours, other = (lake_on(each).table("shop.orders") for each in (store, store.inner))
@@ -193,7 +195,7 @@ def test_a_turn_ends_with_the_commit_that_is_landed_in_it() -> None:
     assert store.said == [("ends", f"{version}.json") for version in (1, 4, 5)]
 
 
-def test_a_turn_goes_on_while_there_is_more_to_land_in_it() -> None:
+def test_a_turn_continues_while_there_is_more_to_commit_in_it() -> None:
     crowd = Crowd()
     reopened(crowd.table).alter([SetOption("theirs", "1")])
     crowd.table.alter([SetOption("ours", "1")])

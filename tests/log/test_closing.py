@@ -122,7 +122,7 @@ first.ask(lead)
 """
 
 
-def test_a_process_that_ends_waits_for_whom_a_worker_asks_meanwhile(tmp_path: Path) -> None:
+def test_a_process_that_ends_waits_for_the_calls_of_its_workers(tmp_path: Path) -> None:
     script = tmp_path / "ends.py"
     script.write_text(ENDS)
     for _ in range(4):

@@ -262,7 +262,7 @@ def test_other_commits_bytes_are_frozen() -> None:
         (GOLDEN.replace(b'"format":3', b'"format":4'), "format 4; this version reads format 3"),
     ],
 )
-def test_whoever_reads_a_commit_refuses_one_of_nothing_and_of_no_format_that_there_is(
+def test_a_reader_rejects_an_empty_commit_and_one_of_an_unknown_format(
     body: bytes, says: str
 ) -> None:
     for read in (CODEC.decode, CODEC.unread, CODEC.sketch):

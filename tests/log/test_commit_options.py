@@ -21,7 +21,7 @@ def test_an_option_that_is_none_is_refused_and_nothing_is_written(name: str, adv
     assert table.state.version == 0
 
 
-def test_two_who_set_the_same_keys_by_option_both_land() -> None:
+def test_two_writers_that_set_the_same_keys_by_option_both_commit() -> None:
     store = memory()
     mine = orders(lake_on(store))
     theirs = lake_on(store).table("shop.orders")
@@ -65,12 +65,12 @@ def test_an_error_of_the_ledgers_own_says_all_itself() -> None:
         ),
     ],
 )
-def test_what_was_asked_is_told_by_the_digest_that_logs_hold(asked: Any, digest: str) -> None:
+def test_a_request_is_identified_by_the_digest_that_logs_hold(asked: Any, digest: str) -> None:
     """It stands in the logs, so that asking again with a later version finds what landed."""
     assert digest_of(asked) == digest
 
 
-def test_what_is_asked_in_json_is_told_by_the_same_digest() -> None:
+def test_a_request_in_json_is_identified_by_the_same_digest() -> None:
     change = {"type": "setOption", "value": "1", "key": "k"}
     assert digest_of([SetOption("k", "1")]) == digest_of([change])
     assert digest_of({2: "b", 10: "a"}) == digest_of({"10": "a", "2": "b"})

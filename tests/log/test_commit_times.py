@@ -59,17 +59,17 @@ class Warnings(structlog.testing.LogCapture):
 
 
 @pytest.fixture
-def told() -> list[MutableMapping[str, Any]]:
+def warnings_logged() -> list[MutableMapping[str, Any]]:
     found = Warnings()
     structlog.configure(processors=[found])
     return found.entries
 
 
 def test_no_rate_of_commits_makes_a_log_run_ahead(
-    told: list[MutableMapping[str, Any]],
+    warnings_logged: list[MutableMapping[str, Any]],
 ) -> None:
     assert lead_after(memory(), 2_000) == (0, 0)
-    assert told == []
+    assert warnings_logged == []
 
 
 def test_a_clock_that_is_set_back_holds_nobody_up() -> None:
@@ -96,8 +96,8 @@ def test_commits_may_have_equal_times() -> None:
 
 
 @pytest.mark.parametrize("ahead", [90_000, A_YEAR])
-def test_one_clock_that_is_ahead_stops_nobody_and_is_told_once(
-    ahead: int, told: list[MutableMapping[str, Any]]
+def test_one_clock_that_is_ahead_stops_no_writer_and_is_logged_once(
+    ahead: int, warnings_logged: list[MutableMapping[str, Any]]
 ) -> None:
     store = memory()
     clock = ticking()
@@ -114,7 +114,7 @@ def test_one_clock_that_is_ahead_stops_nobody_and_is_told_once(
 
     assert table.state.version == 3
     assert good.databases() == ["early", "even-later", "later", "shop"]
-    warnings = [each for each in told if each["log_level"] == "warning"]
+    warnings = [each for each in warnings_logged if each["log_level"] == "warning"]
     assert [each["event"] for each in warnings] == ["newest_commit_is_ahead"] * 2
     assert str(warnings[0]["stream"]).endswith("/_ledger")
     assert abs(int(str(warnings[0]["seconds"])) - ahead / 1000) <= 10

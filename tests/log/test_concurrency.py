@@ -33,10 +33,10 @@ def check(store_versions: list[int], table: ledger.Table) -> None:
     wanted = {f"w{writer}_{number}" for writer in range(WRITERS) for number in range(EACH)}
     commits = list(table.events())
     ids = [field.id for field in table.at().schema.fields]
-    landed = [len(each.transactions) for each in commits[1:]]
+    counts = [len(each.transactions) for each in commits[1:]]
     # Each answer names a commit, and each commit as many times as it has transactions.
-    assert sorted(store_versions) == [v for v, count in enumerate(landed, 1) for _ in range(count)]
-    assert sum(landed) == WRITERS * EACH
+    assert sorted(store_versions) == [v for v, count in enumerate(counts, 1) for _ in range(count)]
+    assert sum(counts) == WRITERS * EACH
     assert set(table.at().schema.names) - {"id"} == wanted
     assert ids == list(range(WRITERS * EACH + 1))
     assert table.at().schema.id == WRITERS * EACH

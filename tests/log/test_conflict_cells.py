@@ -78,7 +78,7 @@ CONFLICTS: dict[str, tuple[dict[str, str], SchemaChange, SchemaChange]] = {
 }
 
 
-TOLD = {
+MESSAGES = {
     "comment": ("the table's comment", "'a'", "'b'"),
     "option k": ("option k", "none", "'1'"),
     "column 1 comment": ("the comment of column x (id 1)", "'a'", "'b'"),
@@ -99,7 +99,7 @@ TOLD = {
 
 
 @pytest.mark.parametrize("cell", CONFLICTS)
-def test_a_conflict_tells_what_both_wanted_of_which_column_who_won_and_when(cell: str) -> None:
+def test_a_conflict_names_the_column_both_values_the_winner_and_its_time(cell: str) -> None:
     options, theirs_asks, mine_asks = CONFLICTS[cell]
     mine, theirs = two_handles(options)
     theirs.alter([theirs_asks], author="ann")
@@ -107,7 +107,7 @@ def test_a_conflict_tells_what_both_wanted_of_which_column_who_won_and_when(cell
     with pytest.raises(CommitConflictError) as caught:
         mine.alter([mine_asks])
 
-    what, there, here = TOLD[cell]
+    what, there, here = MESSAGES[cell]
     assert str(caught.value) == (
         f"{what} was changed by ann in version 1 (2023-11-14T22:13:21Z) to {there}, and you asked "
         f"for {here}; check it, then retry"
@@ -168,7 +168,7 @@ ASPECTS: dict[str, SchemaChange] = {
 }
 
 
-def landed(first: SchemaChange, second: SchemaChange) -> tuple[object, ...]:
+def schema_after(first: SchemaChange, second: SchemaChange) -> tuple[object, ...]:
     """Return the schema after two writers asked at the same time and landed in this order."""
     mine, theirs = two_handles(PAIMON)
     theirs.alter([first])
@@ -177,8 +177,8 @@ def landed(first: SchemaChange, second: SchemaChange) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize(("one", "other"), list(combinations(ASPECTS, 2)))
-def test_two_aspects_land_in_any_order(one: str, other: str) -> None:
-    assert landed(ASPECTS[one], ASPECTS[other]) == landed(ASPECTS[other], ASPECTS[one])
+def test_two_aspects_are_committed_in_any_order(one: str, other: str) -> None:
+    assert schema_after(ASPECTS[one], ASPECTS[other]) == schema_after(ASPECTS[other], ASPECTS[one])
 
 
 def test_one_name_at_two_places_is_two_cells() -> None:
@@ -198,7 +198,7 @@ def test_a_new_columns_aspects_are_no_cells_of_somebody_elses_new_column() -> No
     assert described == {"n": "theirs", "m": "mine"}
 
 
-def test_places_beside_two_writers_own_new_columns_are_two_values() -> None:
+def test_positions_next_to_two_writers_own_new_columns_are_two_values() -> None:
     mine, theirs = two_handles(PAIMON)
     theirs.alter([AddColumn(("n",), "INT"), UpdateColumnPosition(Move("x", "AFTER", "n"))])
 

@@ -88,7 +88,7 @@ def test_of_branches_only_snapshots_that_are_ahead_are_corrected() -> None:
     assert ahead.time_millis == corrected
 
 
-def test_whoever_knows_when_it_happened_may_say_so() -> None:
+def test_a_writer_may_state_when_a_change_happened() -> None:
     clock = Clock()
     table = a_year_ahead(clock, memory())
     then = datetime.fromtimestamp((START_MILLIS + AN_HOUR) / 1000, UTC)
@@ -110,7 +110,7 @@ def test_what_is_not_ahead_is_not_corrected() -> None:
         table.correct_clock(clock.millis + 1)
 
 
-def test_a_correction_lands_beside_other_changes_and_once_by_its_id() -> None:
+def test_a_correction_is_committed_with_concurrent_changes_and_once_by_its_id() -> None:
     clock, store = Clock(), memory()
     mine = a_year_ahead(clock, store)
     theirs = lake_on(store, clock).table("shop.orders")
@@ -124,7 +124,7 @@ def test_a_correction_lands_beside_other_changes_and_once_by_its_id() -> None:
     assert len(theirs.state.corrections) == 1
 
 
-def test_two_who_correct_to_other_times_conflict() -> None:
+def test_two_corrections_to_different_times_conflict() -> None:
     clock, store = Clock(), memory()
     mine = a_year_ahead(clock, store)
     theirs = lake_on(store, clock).table("shop.orders")

@@ -68,7 +68,7 @@ QUESTIONS: dict[str, tuple[int, Callable[[Ledger], object]]] = {
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_who_has_just_opened_asks_for_little(kept: Store, question: str) -> None:
+def test_a_newly_opened_table_makes_few_requests(kept: Store, question: str) -> None:
     most, ask = QUESTIONS[question]
     store = Far(kept)
 
@@ -120,7 +120,7 @@ def test_a_hole_is_refused_wherever_it_is(kept: Store, missing: int) -> None:
         _ = lake_on(Far(store)).table(TABLE).state
 
 
-def test_commits_that_others_land_meanwhile_are_no_hole(kept: Store) -> None:
+def test_commits_of_concurrent_writers_are_no_hole(kept: Store) -> None:
     inner = memory()
     for key in kept.keys(""):
         if key not in {key_of(COMMITS), key_of(COMMITS - 1)}:

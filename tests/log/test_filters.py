@@ -112,9 +112,7 @@ def test_a_new_handle_reads_one_small_file_a_layer_for_a_name_that_never_was(
 
 
 @pytest.mark.parametrize(("is_near", "most"), [(False, 2 + 8), (True, 2 + 32)])
-def test_whoever_asks_again_and_again_reads_no_more(
-    store: MemoryStore, *, is_near: bool, most: int
-) -> None:
+def test_repeated_look_ups_read_no_more(store: MemoryStore, *, is_near: bool, most: int) -> None:
     asked = Asked(store)
     asked.is_near = is_near
     never = [f"never-{each}.parquet" for each in range(200)]
@@ -125,7 +123,7 @@ def test_whoever_asks_again_and_again_reads_no_more(
 @pytest.mark.parametrize(
     ("is_near", "expected"), [(False, [2, 3, 3, 3, 3]), (True, [2, 3, 4, 5, 6])]
 )
-def test_whoever_asks_again_reads_a_small_filter_whole_from_far_away_and_its_cuts_from_near(
+def test_repeated_look_ups_read_a_small_filter_whole_when_remote_and_its_cuts_when_local(
     store: MemoryStore, *, is_near: bool, expected: list[int]
 ) -> None:
     asked = Asked(store)

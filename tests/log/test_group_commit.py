@@ -111,7 +111,7 @@ def reopened(table: Table) -> Table:
     return lake_on(store).table("db.t")
 
 
-def test_all_that_wait_ride_in_one_commit_each_with_its_own_name() -> None:
+def test_all_waiting_transactions_are_committed_together_each_with_its_own_name() -> None:
     crowd = Crowd()
 
     asked = crowd.asks(*(adds(f"c{n}", author=f"a{n}", message=f"m{n}") for n in range(16)))
@@ -153,15 +153,19 @@ def test_a_conflict_inside_a_commit_names_the_transaction_that_came_first() -> N
     )
 
     assert first.exception() is None
-    with pytest.raises(CommitConflictError) as told:
+    with pytest.raises(CommitConflictError) as raised:
         second.result()
-    assert (told.value.author, told.value.version, told.value.cell) == ("ann", 2, "column 1 name")
+    assert (raised.value.author, raised.value.version, raised.value.cell) == (
+        "ann",
+        2,
+        "column 1 name",
+    )
     # The column that he meant is called c by now.
     assert third.exception() is None
     assert reopened(crowd.table).at().schema.names == ("id",)
 
 
-def test_the_same_commit_id_twice_lands_once() -> None:
+def test_the_same_commit_id_twice_is_committed_once() -> None:
     crowd = Crowd()
     work = adds("x", commit_id="mine")
     with ThreadPoolExecutor(4) as pool:
@@ -171,7 +175,7 @@ def test_the_same_commit_id_twice_lands_once() -> None:
     assert len(list(reopened(crowd.table).events())) == 2
 
 
-def test_the_same_snapshot_key_twice_lands_once() -> None:
+def test_the_same_snapshot_key_twice_is_committed_once() -> None:
     crowd = Crowd()
 
     def plan(table: Table) -> object:
@@ -184,7 +188,7 @@ def test_the_same_snapshot_key_twice_lands_once() -> None:
     assert reopened(crowd.table).at().snapshot.id == 1  # type: ignore[union-attr]
 
 
-def test_who_expects_a_version_rides_alone() -> None:
+def test_a_writer_that_expects_a_version_commits_alone() -> None:
     crowd = Crowd()
 
     x, alone, y = crowd.asks(adds("x"), adds("z", expect_version=2), adds("y"))
@@ -194,7 +198,7 @@ def test_who_expects_a_version_rides_alone() -> None:
     assert counts == [1, 1, 1, 1, 1]
 
 
-def test_nobody_knows_is_told_to_everybody_with_his_own_id() -> None:
+def test_an_unknown_outcome_is_raised_to_each_caller_with_its_own_id() -> None:
     crowd = Crowd()
     crowd.gate.answers = []
 
@@ -205,9 +209,9 @@ def test_nobody_knows_is_told_to_everybody_with_his_own_id() -> None:
 
     asked = crowd.asks(adds("w"), breaks)
     for each in asked:
-        with pytest.raises(CommitUnknownError) as told:
+        with pytest.raises(CommitUnknownError) as raised:
             each.result()
-        assert told.value.commit_id in str(told.value)
+        assert raised.value.commit_id in str(raised.value)
     crowd.gate.answers.clear()
     assert reopened(crowd.table).at().schema.names == ("id", "b")
 
@@ -320,7 +324,7 @@ def test_what_joins_others_is_judged_once(judged: list[Schema]) -> None:
     assert len(judged) == 5
 
 
-def test_what_is_asked_beside_other_processes_is_judged_once(judged: list[Schema]) -> None:
+def test_a_request_alongside_other_processes_is_validated_once(judged: list[Schema]) -> None:
     mine, other = beside_another()
     sets("other.more", "1")(other)
     judged.clear()
@@ -354,7 +358,7 @@ REFUSED: dict[str, Callable[[Table], object]] = {
 
 
 @pytest.mark.parametrize("kind", REFUSED)
-def test_who_joins_others_is_refused_in_the_words_of_one_who_came_alone(kind: str) -> None:
+def test_a_rejection_in_a_group_reads_as_one_of_a_single_writer(kind: str) -> None:
     with pytest.raises(InvalidChangeError) as alone:
         REFUSED[kind](Crowd().table)
 
@@ -366,7 +370,7 @@ def test_who_joins_others_is_refused_in_the_words_of_one_who_came_alone(kind: st
         assert (type(error), str(error)) == (type(alone.value), str(alone.value))
 
 
-def test_what_could_be_done_where_it_was_asked_is_lost_to_whom_it_joins() -> None:
+def test_a_change_that_was_possible_when_asked_conflicts_with_the_group_it_joins() -> None:
     crowd = Crowd(Schema.of({"id": "INT", "b": "INT"}, primary_keys=["id"]))
 
     _, lost = crowd.asks(

@@ -61,7 +61,7 @@ class Unlocked(Wrapped):
         return nullcontext()
 
 
-def test_who_was_refused_beside_one_that_never_landed_is_not_told_so() -> None:
+def test_a_rejection_that_rests_on_a_lost_commit_is_not_reported() -> None:
     store: list[Store] = []
 
     def somebody_is_faster(create: Callable[[], bool]) -> bool:
@@ -81,7 +81,7 @@ def test_who_was_refused_beside_one_that_never_landed_is_not_told_so() -> None:
     assert reopened(crowd.table).at().schema.field("b").description == "kept"
 
 
-def test_the_same_id_in_one_group_lands_once() -> None:
+def test_the_same_id_in_one_group_is_committed_once() -> None:
     crowd = Crowd()
 
     def asks_without_looking(table: Table) -> object:
@@ -97,12 +97,12 @@ def test_the_same_id_in_one_group_lands_once() -> None:
     assert len(list(reopened(crowd.table).events())) == 3
 
 
-@pytest.mark.parametrize("lands", ["landed", "lost"])
-def test_where_a_store_breaks_its_contract_nobody_knows_and_asking_again_lands_once(
-    lands: str,
+@pytest.mark.parametrize("outcome", ["committed", "lost"])
+def test_where_a_store_breaks_its_contract_the_outcome_is_unknown_and_a_retry_commits_once(
+    outcome: str,
 ) -> None:
     def breaks(create: Callable[[], bool]) -> bool:
-        if lands == "landed":
+        if outcome == "committed":
             create()
         raise ZeroDivisionError("a bug in a client")
 
@@ -110,14 +110,14 @@ def test_where_a_store_breaks_its_contract_nobody_knows_and_asking_again_lands_o
 
     asked = crowd.asks(*(adds(f"c{n}") for n in range(4)))
 
-    told = [each.exception() for each in asked]
-    ids = [each.commit_id for each in told if isinstance(each, CommitUnknownError)]
+    errors = [each.exception() for each in asked]
+    ids = [each.commit_id for each in errors if isinstance(each, CommitUnknownError)]
     assert len(set(ids)) == 4
     again = [adds(f"c{n}", commit_id=ids[n])(crowd.table) for n in range(4)]
-    assert {each.repeated for each in again} == {lands == "landed"}  # type: ignore[attr-defined]
+    assert {each.repeated for each in again} == {outcome == "committed"}  # type: ignore[attr-defined]
     commits = reopened(crowd.table).events()
-    landed = [each.id for commit in commits for each in commit.transactions]
-    assert [landed.count(each) for each in ids] == [1] * 4
+    committed = [each.id for commit in commits for each in commit.transactions]
+    assert [committed.count(each) for each in ids] == [1] * 4
 
 
 def test_one_that_breaks_in_an_unforeseen_way_harms_no_other() -> None:
@@ -167,7 +167,7 @@ def test_nothing_follows_a_drop_in_its_group() -> None:
         (MemoryError("no room"), "may have been committed"),
     ],
 )
-def test_whose_wait_is_interrupted_hears_of_a_loss_only_where_one_is_known(
+def test_an_interrupted_wait_reports_a_loss_only_where_one_is_known(
     error: BaseException, says: str
 ) -> None:
     table = Crowd().table

@@ -66,7 +66,7 @@ def test_one_id_for_two_things_in_one_group_is_refused_to_the_second() -> None:
     assert reopened(crowd.table).at().schema.options["x"] == "1"
 
 
-def test_history_that_is_imported_rides_alone() -> None:
+def test_history_that_is_imported_is_committed_alone() -> None:
     crowd = Crowd()
 
     x, imported, y, z = crowd.asks(
@@ -76,7 +76,7 @@ def test_history_that_is_imported_rides_alone() -> None:
     assert [version_of(each.result()) for each in (x, imported, y, z)] == [2, 3, 4, 4]
 
 
-def test_two_who_ask_for_the_same_in_one_group_both_have_it() -> None:
+def test_two_equal_requests_in_one_group_both_succeed() -> None:
     crowd = Crowd()
 
     asked = crowd.asks(adds("n"), adds("n", author="bob"), adds("m"))
@@ -85,7 +85,7 @@ def test_two_who_ask_for_the_same_in_one_group_both_have_it() -> None:
     assert reopened(crowd.table).at().schema.names == ("id", "b", "n", "m")
 
 
-def test_who_was_refused_beside_others_is_refused_once_they_have_landed() -> None:
+def test_a_rejection_that_rests_on_others_is_raised_once_they_are_committed() -> None:
     crowd = Crowd()
 
     lands, loses = crowd.asks(
@@ -98,7 +98,7 @@ def test_who_was_refused_beside_others_is_refused_once_they_have_landed() -> Non
     assert reopened(crowd.table).at().schema.options["k"] == "1"
 
 
-def test_a_twin_is_told_of_the_commit_that_it_stands_in_not_of_the_next() -> None:
+def test_a_duplicate_returns_the_commit_that_contains_it_not_the_next() -> None:
     crowd = Crowd()
     long = "m" * (MOST_BYTES // 2 + 1)
     copy_of_error = CommitSnapshot(commit_kind="APPEND", commit_user="job", commit_identifier=1)
@@ -130,7 +130,7 @@ def test_a_commit_is_full_once_its_transactions_are_more_than_it_may_hold(
         assert commit.is_full == is_full
 
 
-def test_of_two_who_move_one_tag_in_one_group_the_second_is_told_of_the_first() -> None:
+def test_of_two_writers_that_move_one_tag_in_one_group_the_second_names_the_first() -> None:
     crowd = Crowd()
     for name in "xyz":
         appends(f"{name}.parquet")(crowd.table)

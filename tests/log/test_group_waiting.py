@@ -44,7 +44,7 @@ class Counting(Gate):
             yield self.read(key)
 
 
-def test_nobody_reads_again_what_this_process_has_landed() -> None:
+def test_a_process_does_not_read_its_own_commits_again() -> None:
     crowd = Crowd.__new__(Crowd)
     crowd.gate = gate = Counting(Crowd().gate.inner)
     crowd.table = lake_on(gate).table("db.t")
@@ -77,7 +77,7 @@ def test_a_commit_of_many_has_the_bytes_that_it_would_have_been_encoded_to() -> 
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
-def test_each_of_one_commit_is_told_the_state_after_all(count: int) -> None:
+def test_each_caller_of_one_commit_gets_the_state_after_all(count: int) -> None:
     crowd = Crowd()
     asked = crowd.asks(*(adds(f"c{number}") for number in range(count)))
     states = [each.result().state for each in asked]  # type: ignore[attr-defined]

@@ -58,7 +58,7 @@ def raise_in(thread: threading.Thread, error: type[BaseException]) -> None:
     )
 
 
-class Told:
+class Outcomes:
     """What the callers of one table were told, by the file that each wanted to add."""
 
     def __init__(self, table: Table) -> None:
@@ -82,9 +82,9 @@ class Told:
         """Check it against the log, as another process reads it."""
         live = {each.path.removesuffix(".parquet") for each in self.table.at().files}
         assert self.acknowledged <= live, "acknowledged and lost"
-        assert self.refused == {}, "told of what happened to another"
-        told = self.interrupted.items()
-        for name, error in told:
+        assert self.refused == {}, "raised for what happened to another caller"
+        outcomes = self.interrupted.items()
+        for name, error in outcomes:
             (note,) = getattr(error, "__notes__", None) or ["never asked"]
             assert ("was committed" not in note) or name in live, note
             is_known = any(each in note for each in ("was committed", "may be", "may have"))
@@ -110,9 +110,9 @@ def test_whatever_is_raised_in_one_thread_no_other_hears_of(
     # Nor is one heard of that is raised while an object is freed; in a callback of the garbage
     # collector, which other tests register, it would harm these.
     monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
-    told = Told(plain(f"memory://interrupted-{error.__name__}"))
+    outcomes = Outcomes(plain(f"memory://interrupted-{error.__name__}"))
     # What the first commit imports is not raised into.
-    told.ask("first", ZeroDivisionError)
+    outcomes.ask("first", ZeroDivisionError)
     dice, ends = random.Random(7), time.monotonic() + 1.5
 
     def victim(number: int) -> None:
@@ -121,13 +121,13 @@ def test_whatever_is_raised_in_one_thread_no_other_hears_of(
             count += 1
             # Raised between two calls, it is nothing that the handle knows of.
             with suppress(error):
-                told.ask(f"v{number}-{count}", error)
+                outcomes.ask(f"v{number}-{count}", error)
 
     def other(number: int) -> None:
         count = 0
         while time.monotonic() < ends:
             count += 1
-            told.ask(f"o{number}-{count}", ZeroDivisionError)
+            outcomes.ask(f"o{number}-{count}", ZeroDivisionError)
 
     victims = [threading.Thread(target=victim, args=(n,), daemon=True) for n in range(2)]
     others = [threading.Thread(target=other, args=(n,), daemon=True) for n in range(4)]
@@ -139,9 +139,9 @@ def test_whatever_is_raised_in_one_thread_no_other_hears_of(
     for each in [*victims, *others]:
         each.join(10)
         assert not each.is_alive(), "a thread hangs"
-    assert len(told.interrupted) > 5
-    assert len(told.acknowledged) > 20
-    told.check()
+    assert len(outcomes.interrupted) > 5
+    assert len(outcomes.acknowledged) > 20
+    outcomes.check()
 
 
 HANDLERS = """
@@ -173,7 +173,7 @@ def commits(*_):
         assert "signal handler" in str(error), error
         outcomes.append((name, "refused"))
     else:
-        outcomes.append((name, "landed"))
+        outcomes.append((name, "committed"))
 
 signal.signal(signal.SIGALRM, raises if what == "raises" else commits)
 acked, heard = set(), 0
@@ -197,8 +197,8 @@ while time.monotonic() < ends:
 signal.signal(signal.SIGALRM, signal.SIG_IGN)
 live = {each.path for each in ledger.open(root).table("shop.orders").at().files}
 assert acked <= live
-assert {name for name, told in outcomes if told == "landed"} <= live
-assert not {name for name, told in outcomes if told == "refused"} & live
+assert {name for name, outcome in outcomes if outcome == "committed"} <= live
+assert not {name for name, outcome in outcomes if outcome == "refused"} & live
 assert heard > 5 if what == "raises" else len(outcomes) > 5, (heard, outcomes)
 print("ok")
 """
@@ -241,7 +241,7 @@ print(*found.schema.names)
 """
 
 
-def test_whoever_is_interrupted_while_the_decoders_are_built_may_try_again(tmp_path: Path) -> None:
+def test_a_thread_interrupted_while_the_decoders_are_built_may_try_again(tmp_path: Path) -> None:
     plain(str(tmp_path))
     done = run("-c", FIRST_DECODERS, str(tmp_path), timeout_s=30)
     assert (done.returncode, done.stdout.split()) == (0, ["1", "id"]), done.stderr

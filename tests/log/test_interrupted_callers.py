@@ -110,14 +110,14 @@ def interrupted(
 @pytest.mark.parametrize("limit", [SoftTimeLimitError, LimitAsOSError])
 @pytest.mark.parametrize("first", some([*range(1, STEP + 1)], 1))
 @pytest.mark.parametrize("what", ASKED)
-def test_whoever_is_interrupted_is_told_what_is_known_of_his_commit(
+def test_an_interrupted_caller_gets_what_is_known_of_its_commit(
     what: str, first: int, limit: type[SoftTimeLimitError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What is raised while an object is freed, Python tells nobody but this.
     lost: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", lost.append)
     caller = Caller()
-    at, told = first, {"noted": 0, "not sent": 0}
+    at, counts = first, {"noted": 0, "not sent": 0}
     while True:
         name = f"{what}{at}"
         if what == "drop":
@@ -147,8 +147,8 @@ def test_whoever_is_interrupted_is_told_what_is_known_of_his_commit(
         is_known = any(each in notes for each in ("was committed", "may be", "may have"))
         assert not stands or is_known, at
         assert stands or "was committed" not in notes, at
-        told["noted" if notes else "not sent"] += 1
+        counts["noted" if notes else "not sent"] += 1
         at += STEP
     assert STANDS[what](caller, name)
-    assert told["noted"]
-    assert told["not sent"]
+    assert counts["noted"]
+    assert counts["not sent"]

@@ -141,7 +141,7 @@ class Gone(Wrapped):
         return super().read(key)
 
 
-def test_who_follows_others_merges_what_it_knows_and_asks_no_store_for_it() -> None:
+def test_a_following_writer_merges_what_it_knows_and_makes_no_request_for_it() -> None:
     writer = orders(lake_on(memory()))
     follower = table_on(Gone(handle_of(writer).log.store))
     for number in range(1650):
@@ -160,7 +160,7 @@ def test_who_follows_others_merges_what_it_knows_and_asks_no_store_for_it() -> N
     }
 
 
-def test_who_follows_others_merges_what_they_completed_with_his_next_commit() -> None:
+def test_a_following_writer_merges_completed_indexes_with_its_next_commit() -> None:
     writer = orders(lake_on(memory()))
     follower = table_on(handle_of(writer).log.store)
     for number in range(CHECKPOINT_INTERVAL + 1):
@@ -189,7 +189,7 @@ def test_what_is_at_hand_of_an_interval_says_from_where_on_it_has_to_be_read() -
     assert [*tail.lacks(first + 3)] == [first + 3]
 
 
-def test_indexes_that_cannot_be_merged_are_told_and_nothing_else(
+def test_indexes_that_cannot_be_merged_are_logged_and_nothing_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def full() -> bool:
@@ -198,10 +198,10 @@ def test_indexes_that_cannot_be_merged_are_told_and_nothing_else(
     table = orders(lake_on(memory()))
     monkeypatch.setattr(handle_of(table).log.lookup, "merge_next", full)
 
-    with capture_logs() as told:
+    with capture_logs() as logged:
         assert handle_of(table).log.keep_next()
 
-    assert [(each["event"], str(each["error"])) for each in told] == [
+    assert [(each["event"], str(each["error"])) for each in logged] == [
         ("merging_failed", "no space left")
     ]
 

@@ -102,7 +102,7 @@ def test_processes_of_one_seed_do_not_wait_as_long_as_one_another() -> None:
     assert random.getstate() == before
 
 
-def test_whoever_has_no_time_left_still_tries_once() -> None:
+def test_a_writer_with_no_time_left_still_tries_once() -> None:
     watch = Watch()
 
     assert list(watch.retry_policy(-1).attempts()) == [1]
@@ -126,30 +126,30 @@ def test_what_stands_there_in_the_end_is_found_out(fault: type[LosesAnswers]) ->
     assert store.read(FILE.key) == b"mine"
 
 
-def test_a_file_that_landed_and_could_not_be_read_back_is_found_on_the_next_attempt() -> None:
+def test_a_committed_file_that_could_not_be_read_back_is_found_on_the_next_attempt() -> None:
     store = memory()
 
-    landed = commit_file(
+    committed = commit_file(
         Silent(LosesAnswers(store, times=2), times=1), FILE, Watch().retry_policy(9)
     )
 
-    assert landed == Committed(7)
+    assert committed == Committed(7)
     assert store.read(FILE.key) == b"mine"
 
 
-def test_what_cannot_be_found_out_in_time_is_unknown_to_each_by_his_own_id() -> None:
+def test_an_outcome_not_found_in_time_is_unknown_to_each_caller_by_its_own_id() -> None:
     watch = Watch()
 
     outcome = commit_file(Silent(LosesRequests(memory()), times=99), FILE, watch.retry_policy(20))
 
     assert isinstance(outcome, Unknown)
     for name in ("my-id", "another"):
-        told = outcome.as_error(name)
+        raised = outcome.as_error(name)
         assert f"7.json: the store gave no answer and could not be read back; commit {name}" in str(
-            told
+            raised
         )
-        assert (told.commit_id, told.version) == (name, 7)
-        assert isinstance(told.__cause__, OSError)
+        assert (raised.commit_id, raised.version) == (name, 7)
+        assert isinstance(raised.__cause__, OSError)
     assert watch.slept == [4, 8, 10]
 
 
@@ -187,19 +187,19 @@ def test_a_refusal_after_an_unsure_answer_says_nothing_of_the_first_attempt() ->
     assert isinstance(outcome.cause, StoreError)
 
 
-def test_a_refusal_after_a_lost_answer_is_found_to_have_landed() -> None:
+def test_a_refusal_after_a_lost_response_is_found_to_be_committed() -> None:
     store = Refuses(Silent(LosesAnswers(memory(), times=1), times=1), after=1)
 
     assert commit_file(store, FILE, Watch().retry_policy(9)) == Committed(7)
 
 
-def test_silence_about_what_is_no_commit_is_told_with_what_it_means() -> None:
+def test_silence_about_a_file_that_is_no_commit_is_raised_with_its_meaning() -> None:
     silent = Silent(LosesRequests(memory(), times=99), times=99)
 
-    with pytest.raises(StoreError, match=r"7\.json: .* no answer \(.* was lost\); ask") as told:
+    with pytest.raises(StoreError, match=r"7\.json: .* no answer \(.* was lost\); ask") as raised:
         commit_file_or_raise(silent, FILE, Watch().retry_policy(9), "ask again")
 
-    assert isinstance(told.value.__cause__, OSError)
+    assert isinstance(raised.value.__cause__, OSError)
     store = memory()
     assert commit_file_or_raise(store, FILE, Watch().retry_policy(9), "") == Committed(7)
     assert commit_file_or_raise(store, FILE, Watch().retry_policy(9), "") == Lost(7)
@@ -215,7 +215,7 @@ def test_a_file_under_a_name_of_its_own_may_be_said_to_be_there(silences: int) -
         commit_own_file(Silent(store, times=99), FILE, Watch().retry_policy(9), "values")
 
 
-def test_who_lost_reads_on() -> None:
+def test_a_loser_reads_on() -> None:
     store = memory()
     store.create(FILE.key, b"theirs")
     read: list[int] = []
@@ -224,7 +224,7 @@ def test_who_lost_reads_on() -> None:
     assert read == [1]
 
 
-def test_who_meets_his_own_file_before_something_unreadable_has_landed() -> None:
+def test_a_writer_that_finds_its_own_file_before_an_unreadable_one_has_committed() -> None:
     store = memory()
     store.create(FILE.key, b"mine")
 
@@ -237,7 +237,7 @@ def test_who_meets_his_own_file_before_something_unreadable_has_landed() -> None
         after_loss(store, FILE, Watch().retry_policy(9), read_on)
 
 
-def test_who_cannot_read_what_won_does_not_know() -> None:
+def test_a_writer_that_cannot_read_the_winner_has_an_unknown_outcome() -> None:
     def read_on() -> None:
         raise OSError("silence")
 
@@ -264,7 +264,7 @@ def test_a_commit_that_was_read_is_sure_once_the_store_confirms_it() -> None:
     make_sure(store, FILE.key, Watch().retry_policy(9), version=7, commit_id="my-id")
 
     assert store.asked == 3
-    with pytest.raises(CommitUnknownError, match=r"7\.json: .* commit my-id may") as told:
+    with pytest.raises(CommitUnknownError, match=r"7\.json: .* commit my-id may") as raised:
         make_sure(
             Silent(memory(), times=99),
             FILE.key,
@@ -272,22 +272,22 @@ def test_a_commit_that_was_read_is_sure_once_the_store_confirms_it() -> None:
             version=7,
             commit_id="my-id",
         )
-    assert (told.value.commit_id, told.value.version) == ("my-id", 7)
-    assert "to question 3" in str(told.value.__cause__)
+    assert (raised.value.commit_id, raised.value.version) == ("my-id", 7)
+    assert "to question 3" in str(raised.value.__cause__)
 
 
-def test_whoever_does_not_know_is_told_the_same_whether_he_waited_or_was_interrupted() -> None:
-    told = unknown(FILE.key, 7, "my-id")
+def test_an_unknown_outcome_reads_the_same_after_a_wait_and_after_an_interrupt() -> None:
+    raised = unknown(FILE.key, 7, "my-id")
 
     mine = Request(commit_id="my-id", asked="00")
     on_its_way = status_sentence(mine)
-    mine.status.error = told
+    mine.status.error = raised
 
-    assert str(told).endswith(f"; {status_sentence(mine)}")
+    assert str(raised).endswith(f"; {status_sentence(mine)}")
     assert on_its_way == status_sentence(mine).replace(
         "may have been committed", "is in progress and may be committed"
     )
 
 
-def test_patience_goes_with_whoever_takes_it_to_another_process() -> None:
+def test_a_retry_policy_is_kept_when_a_handle_moves_to_another_process() -> None:
     assert pickle.loads(pickle.dumps(RetryPolicy())) == RetryPolicy()  # noqa: S301 - our own bytes

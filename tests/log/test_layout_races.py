@@ -54,7 +54,7 @@ CHANGED_BY_ANN = (
 )
 
 
-def test_another_spec_is_a_conflict_that_says_who_won() -> None:
+def test_another_spec_is_a_conflict_that_names_the_winner() -> None:
     mine, theirs = two_handles()
     theirs.update_spec().add_field(day("ts")).commit(author="ann")
 
@@ -65,7 +65,7 @@ def test_another_spec_is_a_conflict_that_says_who_won() -> None:
     assert names(mine) == ["ts_day"]
 
 
-def test_a_spec_beside_the_default_conflicts_with_the_same_one_as_default() -> None:
+def test_a_non_default_spec_conflicts_with_the_same_one_as_default() -> None:
     mine, theirs = two_handles()
     theirs.update_spec().add_field("kind").add_non_default_spec().commit()
 

@@ -189,7 +189,7 @@ def test_a_file_that_is_handed_out_in_parts_is_read_whole(
         assert posix.read(str(tmp_path / "some")) == body
 
 
-def test_whoever_has_just_opened_a_table_walks_no_tiers_of_the_index(
+def test_a_newly_opened_table_walks_no_tiers_of_the_index(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     store = memory()

@@ -283,7 +283,7 @@ def test_a_task_that_is_cancelled_leaves_its_commit_on_its_way() -> None:
     assert table.at().options["k"] == "1"
 
 
-def test_a_task_is_told_why_its_commit_was_rejected() -> None:
+def test_a_task_raises_the_reason_of_a_rejected_commit() -> None:
     table = orders(lake_on(memory()))
 
     async def asks() -> None:
@@ -440,7 +440,7 @@ def presses():
         os.kill(os.getpid(), signal.SIGINT)
 
 presser = threading.Thread(target=presses)
-landed, unsaid, heard, number = set(), set(), 0, 0
+committed, unsaid, heard, number = set(), set(), 0, 0
 ends = time.monotonic() + 3
 presser.start()
 while not is_over:
@@ -450,11 +450,11 @@ while not is_over:
             name = f"m{number}.parquet"
             try:
                 table.append([ledger.FileChange(path=name, record_count=1, file_size_in_bytes=9)])
-                landed.add(name)
+                committed.add(name)
             except KeyboardInterrupt as error:
                 heard += 1
                 notes = " ".join(getattr(error, "__notes__", ()))
-                (landed if "was committed" in notes else unsaid).add(name)
+                (committed if "was committed" in notes else unsaid).add(name)
                 assert not notes or "was not committed" not in notes, notes
         is_over.append(True)
     except KeyboardInterrupt:
@@ -470,8 +470,8 @@ except KeyboardInterrupt:
     pass
 assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 live = {each.path for each in ledger.open(sys.argv[1]).table("shop.orders").at().files}
-assert landed <= live, landed - live
-assert heard > 50 and len(landed) > 50, (heard, len(landed))
+assert committed <= live, committed - live
+assert heard > 50 and len(committed) > 50, (heard, len(committed))
 print("ok")
 """
 

@@ -122,7 +122,7 @@ def test_equal_columns_at_two_places_are_a_conflict() -> None:
         mine.alter([AddColumn(("n",), "INT", move=Move("n", "AFTER", "id"))])
 
 
-def test_a_conflict_names_who_dropped_the_reference_not_who_came_last() -> None:
+def test_a_conflict_names_the_commit_that_dropped_the_reference_not_the_last() -> None:
     mine, theirs = two_handles(Schema.of({"id": "INT", "r": "INT", "x": "INT"}))
     theirs.alter([DropColumn(("r",))], author="dropper")
     theirs.alter([SetOption("k", "v")], author="bystander")
@@ -131,7 +131,7 @@ def test_a_conflict_names_who_dropped_the_reference_not_who_came_last() -> None:
     assert (caught.value.author, caught.value.version) == ("dropper", 1)
 
 
-def test_a_conflict_names_who_dropped_the_struct_not_who_came_last() -> None:
+def test_a_conflict_names_the_commit_that_dropped_the_struct_not_the_last() -> None:
     mine, theirs = two_handles(NESTED)
     theirs.alter([DropColumn(("s",))], author="dropper")
     theirs.alter([SetOption("k", "v")], author="bystander")

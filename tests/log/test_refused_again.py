@@ -11,7 +11,7 @@ from tests.lakes import lake_on, memory
 from tests.log.test_warm_handle import Watch, keys, warm
 
 
-def test_a_handle_whose_newest_commit_was_taken_away_is_refused_each_time() -> None:
+def test_a_handle_whose_newest_commit_was_removed_is_rejected_each_time() -> None:
     store, watch = memory(), Watch()
     table = warm(store, watch)
     newest, following = keys(table, (3, 4))
@@ -40,7 +40,7 @@ class ThenNewer(DeliversTwice):
         return answer
 
 
-def test_who_landed_is_told_so_whatever_a_newer_version_commits_next() -> None:
+def test_a_committed_writer_is_acknowledged_whatever_a_newer_version_commits_next() -> None:
     inner = memory()
     store = ThenNewer(
         inner, on=lambda key: key.endswith("db/t/_ledger/log/" + "1".zfill(20) + ".json")

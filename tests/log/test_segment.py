@@ -62,9 +62,9 @@ def test_the_columns_say_what_the_commits_say() -> None:
     table = parquet.read_table(pa.BufferReader(write_segment(lines_of(0, 800))))
 
     assert table.column("version").to_pylist() == list(range(801))
-    (born,) = table.column("transactions")[0].as_py()
-    assert (born["author"], born["events"][0]["type"]) == ("tester", "createTable")
-    assert '"type":"createTable"' in born["events"][0]["event"]
+    (created,) = table.column("transactions")[0].as_py()
+    assert (created["author"], created["events"][0]["type"]) == ("tester", "createTable")
+    assert '"type":"createTable"' in created["events"][0]["event"]
     times = table.column("time").to_pylist()
     assert times == sorted(times)
     assert str(times[0].tzinfo) == "UTC"
@@ -88,11 +88,11 @@ SAID: list[list[dict[str, Any]]] = [
 
 
 def test_whatever_a_transaction_says_stands_in_its_own_row() -> None:
-    told = [
+    commits = [
         {"format": 3, "version": version, "timeMillis": version, "transactions": each}
         for version, each in enumerate(SAID)
     ]
-    body = write_segment([msgspec.json.encode(each) + b"\n" for each in told])
+    body = write_segment([msgspec.json.encode(each) + b"\n" for each in commits])
 
     found = parquet.read_table(pa.BufferReader(body)).column("transactions").to_pylist()
 

@@ -206,16 +206,16 @@ def test_segments_that_are_not_there_cost_one_look_each() -> None:
 
 
 @pytest.mark.parametrize("kind", ["damaged", "forged"])
-def test_a_segment_that_does_not_fit_is_told(kind: str) -> None:
+def test_a_segment_that_does_not_fit_is_logged(kind: str) -> None:
     log = dict(long_log(COMMITS))
     key = key_of(SPANS[1])
     lines = read_segment(log[key], *SPANS[1])
     log[key] = b"PAR1" if kind == "damaged" else write_segment(rewritten(lines, 5))
 
-    with structlog.testing.capture_logs() as told:
+    with structlog.testing.capture_logs() as logged:
         assert len(all_of(fresh(log), START, COMMITS)) == COMMITS + 1
 
-    warned = [each for each in told if each["event"] == "segment_passed_over"]
+    warned = [each for each in logged if each["event"] == "segment_passed_over"]
     assert {each["file"] for each in warned} == {key}
     assert "lakeledger verify --repair" in warned[0]["advice"]
 
@@ -250,7 +250,9 @@ def test_a_boundary_writes_the_segment_and_no_other_version_does() -> None:
     assert read_segment(body, 0, 800) == [store.read(commit_key(each)) for each in range(801)]
 
 
-def test_where_files_are_requests_a_segment_is_sealed_by_whoever_holds_its_commits() -> None:
+def test_where_files_are_requests_a_segment_is_sealed_by_the_process_that_holds_its_commits() -> (
+    None
+):
     bodies = dict(long_log(799))
     asked: list[int] = []
     for at_hand in (True, False):
@@ -342,7 +344,7 @@ def test_two_writers_at_a_boundary_leave_one_segment_that_fits() -> None:
     assert all_of(inner, START, 803) == all_of(Without(inner), START, 803)
 
 
-def test_readers_beside_a_boundary_read_every_commit_once() -> None:
+def test_readers_near_a_boundary_read_every_commit_once() -> None:
     inner = fresh(dict(long_log(790)))
     writer = table_on(inner)
     failures: list[BaseException] = []

@@ -29,11 +29,13 @@ def test_a_sketch_says_what_its_commit_says(store: MemoryStore) -> None:
         assert (sketch.version, sketch.time_millis, sketch.parent) == (
             *(commit.version, commit.time_millis, commit.parent),
         )
-        for told, transaction in zip(sketch.transactions, commit.transactions, strict=True):
-            assert told.author == transaction.author
-            assert told.message == transaction.message
-            assert told.effective_time_millis == transaction.effective_time_millis
-            assert [each.type for each in told.events] == [*Entry("t", commit, transaction).kinds]
+        for sketched, transaction in zip(sketch.transactions, commit.transactions, strict=True):
+            assert sketched.author == transaction.author
+            assert sketched.message == transaction.message
+            assert sketched.effective_time_millis == transaction.effective_time_millis
+            assert [each.type for each in sketched.events] == [
+                *Entry("t", commit, transaction).kinds
+            ]
 
 
 def test_a_filtered_log_is_the_whole_log_looked_through(store: MemoryStore) -> None:

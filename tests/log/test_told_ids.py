@@ -40,7 +40,7 @@ from tests.faults import Wrapped
 from tests.lakes import START_MILLIS, lake_on, memory, no_time, ticking
 
 DAY_MILLIS = 86_400_000
-BIRTH = {"schema": CREATED.schema, "field_id_policy": "iceberg", "origin": CREATED.origin}
+IMPORTED = {"schema": CREATED.schema, "field_id_policy": "iceberg", "origin": CREATED.origin}
 COLUMNS = {"id": "BIGINT", "addr": "STRING"}
 
 Ask = Callable[..., Any]
@@ -123,7 +123,7 @@ def shop_in(store: Store) -> Ledger:
     table.create_branch("audit")
     for name in ("x", "y"):
         table.branch("audit").append([file(name)])
-    adopt_table(handle_of(lake), "shop.born", BIRTH)
+    adopt_table(handle_of(lake), "shop.born", IMPORTED)
     columns = ledger.Schema.of({"id": "BIGINT"}).fields
     lake.create_view("shop.ids", ledger.ViewSchema(columns, "SELECT id FROM orders"))
     return lake
@@ -293,7 +293,7 @@ CATALOG = [
     Case("create_table", of_lake("create_table", "shop.new", COLUMNS)),
     Case(
         "adopt_table",
-        lambda lake, **options: adopt_table(handle_of(lake), "shop.new", BIRTH, **options),
+        lambda lake, **options: adopt_table(handle_of(lake), "shop.new", IMPORTED, **options),
         event=b"createTable",
     ),
     Case("rename_table", of_lake("rename_table", "shop.orders", "shop.sales")),
@@ -343,7 +343,7 @@ def done(store: Store) -> list[str]:
     return [each["id"] for each in transactions(store) if each.get("events")]
 
 
-def told(store: GoesSilent, ask: Callable[[], object]) -> str:
+def reported_id(store: GoesSilent, ask: Callable[[], object]) -> str:
     """Return the id that a caller is told whose commit landed and was not answered."""
     store.is_armed = True
     with pytest.raises(CommitUnknownError) as raised:
@@ -354,12 +354,12 @@ def told(store: GoesSilent, ask: Callable[[], object]) -> str:
 
 @pytest.mark.parametrize("handle", ["same", "new"])
 @pytest.mark.parametrize("case", [*TABLES, *UPDATES, *BRANCHES], ids=str)
-def test_every_told_id_is_found_by_every_operation(case: Case, handle: str) -> None:
+def test_every_reported_id_is_found_by_every_operation(case: Case, handle: str) -> None:
     store = GoesSilent(memory())
     lake = shop_in(store)
     case.before(lake)
     store.event = case.event
-    commit_id = told(store, lambda: case.ask(lake))
+    commit_id = reported_id(store, lambda: case.ask(lake))
     case.later(lake_on(store.inner, ticking(), no_time()))
     before = all_ids(store)
 
@@ -373,12 +373,12 @@ def test_every_told_id_is_found_by_every_operation(case: Case, handle: str) -> N
 
 @pytest.mark.parametrize("handle", ["same", "new"])
 @pytest.mark.parametrize("case", CATALOG, ids=str)
-def test_every_told_id_of_the_catalog_is_found(case: Case, handle: str) -> None:
+def test_every_reported_id_of_the_catalog_is_found(case: Case, handle: str) -> None:
     store = GoesSilent(memory())
     lake = shop_in(store)
     case.before(lake)
     store.event = case.event
-    commit_id = told(store, lambda: case.ask(lake))
+    commit_id = reported_id(store, lambda: case.ask(lake))
     case.later(lake_on(store.inner, ticking(), no_time()))
 
     who = lake if handle == "same" else lake_on(store.inner, ticking(), no_time())
@@ -423,7 +423,7 @@ def test_files_that_were_added_are_found_whatever_became_of_them(
         return handle.add_files(paths, **options)
 
     lake = shop_in(store)
-    commit_id = told(store, lambda: ask(lake))
+    commit_id = reported_id(store, lambda: ask(lake))
     other = lake_on(store.inner, ticking(), no_time())
     FOOTERS[since](orders_of(other), tmp_path)
     before = all_ids(store)
@@ -440,22 +440,22 @@ def test_files_that_were_added_are_found_whatever_became_of_them(
 def test_files_that_an_older_version_added_are_found_by_what_they_came_to(tmp_path: Path) -> None:
     table = orders_of(shop_in(memory()))
     parquet.write_table(pa.table({"id": [1], "addr": ["Oslo"]}), tmp_path / "a.parquet")
-    landed = table.append(table.data_files(tmp_path), commit_id="monday")
+    committed = table.append(table.data_files(tmp_path), commit_id="monday")
 
     again = table.add_files(tmp_path, commit_id="monday")
 
-    assert (again.version, again.repeated) == (landed.version, True)
+    assert (again.version, again.repeated) == (committed.version, True)
 
 
 def test_a_statement_is_the_same_under_every_name_of_its_table() -> None:
     lake = shop_in(memory())
-    landed = orders_of(lake).sql(STATEMENT, commit_id="monday")
+    committed = orders_of(lake).sql(STATEMENT, commit_id="monday")
     renamed(lake)
     table = lake.table("shop.sales")
 
     for statement in (STATEMENT, STATEMENT.replace("orders", "sales")):
         again = table.sql(statement, commit_id="monday")
-        assert (again.version, again.repeated) == (landed.version, True)
+        assert (again.version, again.repeated) == (committed.version, True)
     with pytest.raises(InvalidInputError, match="was used for something else"):
         table.sql("ALTER TABLE shop.sales ADD COLUMN m INT", commit_id="monday")
     with pytest.raises(InvalidInputError, match="the statement alters shop.orders"):
@@ -464,13 +464,13 @@ def test_a_statement_is_the_same_under_every_name_of_its_table() -> None:
 
 def test_a_statement_that_an_older_version_ran_is_found_by_its_whole_text() -> None:
     table = orders_of(shop_in(memory()))
-    landed = handle_of(table).commit(
+    committed = handle_of(table).commit(
         ["sql", STATEMENT], {"commit_id": "monday"}, lambda _: [AddColumn(("n",), "INT")]
     )
 
     again = table.sql(STATEMENT, commit_id="monday")
 
-    assert (again.version, again.repeated) == (landed.version, True)
+    assert (again.version, again.repeated) == (committed.version, True)
 
 
 def test_what_is_worked_out_from_the_table_is_one_request_by_its_words() -> None:
@@ -481,13 +481,13 @@ def test_what_is_worked_out_from_the_table_is_one_request_by_its_words() -> None
         path = min(each.path for each in table.at().files)
         return table.delete_files(path, commit_id="monday", **options)
 
-    landed = ask(asked=words)
+    committed = ask(asked=words)
     again = ask(asked=words)
 
-    assert (again.version, again.repeated) == (landed.version, True)
+    assert (again.version, again.repeated) == (committed.version, True)
     found = handle_of(table).committed_before("monday", words)
     assert found is not None
-    assert found.version == landed.version
+    assert found.version == committed.version
     assert handle_of(table).committed_before("monday", ["the newest file goes"]) is None
     assert handle_of(table).committed_before(None, words) is None
     for options in ({}, {"asked": ["the newest file goes"]}):

@@ -67,7 +67,7 @@ def test_versions_in_any_order_read_as_they_were() -> None:
         assert at_version(handle_of(table).log, state.version) == state
 
 
-def test_whoever_follows_folds_each_commit_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_follower_folds_each_commit_once(monkeypatch: pytest.MonkeyPatch) -> None:
     table, states = a_table(330)
     log = handle_of(table).log
     behind = [*range(110, 320, 5)]
@@ -190,14 +190,14 @@ def test_what_does_not_exist_says_what_does() -> None:
 
 def test_imported_history_is_read_at_its_own_times() -> None:
     table = orders(lake_on(memory(), ticking()))
-    born = table.state.effective_millis
-    done = table.alter([SetOption("k", "1")], effective_time=born + 5)
-    assert done.state.effective_millis == born + 5
-    done = table.alter([SetOption("k", "2")], effective_time=born + 7)
-    moment = datetime.fromtimestamp((born + 6) / 1000, UTC)
+    created_millis = table.state.effective_millis
+    done = table.alter([SetOption("k", "1")], effective_time=created_millis + 5)
+    assert done.state.effective_millis == created_millis + 5
+    done = table.alter([SetOption("k", "2")], effective_time=created_millis + 7)
+    moment = datetime.fromtimestamp((created_millis + 6) / 1000, UTC)
     assert table.at(timestamp=moment).options == {"k": "1"}
     with pytest.raises(InvalidInputError, match="took effect"):
-        table.alter([SetOption("k", "3")], effective_time=born + 6)
+        table.alter([SetOption("k", "3")], effective_time=created_millis + 6)
     with pytest.raises(InvalidInputError, match="took effect"):
         table.alter([SetOption("k", "3")], effective_time=START_MILLIS * 2)
 

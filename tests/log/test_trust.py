@@ -66,7 +66,7 @@ def read_all(lake: Ledger) -> None:
     assert table.delete_files("50.parquet").state.totals.file_count == 104
 
 
-def test_no_cache_is_read_by_who_trusts_the_log() -> None:
+def test_no_cache_is_read_by_a_handle_that_trusts_the_log() -> None:
     inner = memory()
     lived(inner)
     heard = Heard(inner)
@@ -81,7 +81,7 @@ def test_no_cache_is_read_by_who_trusts_the_log() -> None:
     assert any("/log/" in key for key in heard.keys_read)
 
 
-def test_who_trusts_the_log_sees_its_files_and_no_cache() -> None:
+def test_a_handle_that_trusts_the_log_sees_its_files_and_no_cache() -> None:
     inner = memory()
     lived(inner)
     there = {*inner.walk("")}
@@ -109,7 +109,7 @@ def test_a_forged_checkpoint_that_fits_the_log_deceives_others_alone(tmp_path: P
 
 
 @pytest.mark.parametrize("way", ["option", "environment", "none"])
-def test_the_command_line_trusts_as_it_is_told(
+def test_the_command_line_trusts_as_its_option_says(
     way: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     test_a_forged_checkpoint_that_fits_the_log_deceives_others_alone(tmp_path)

@@ -164,7 +164,9 @@ def lies(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
     """Return what lets no store of this process give a cache away, and tells which were asked."""
     asked: list[str] = []
 
-    def told(method: Callable[[LocalStore, str], object]) -> Callable[[LocalStore, str], object]:
+    def reported(
+        method: Callable[[LocalStore, str], object],
+    ) -> Callable[[LocalStore, str], object]:
         def ask(its: LocalStore, key: str) -> object:
             if CACHE.search(f"/{key}") and not _is_about_files():
                 asked.append(key)
@@ -175,7 +177,7 @@ def lies(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
 
     def lie() -> list[str]:
         for name in ("read", "exists", "confirm"):
-            monkeypatch.setattr(LocalStore, name, told(getattr(LocalStore, name)))
+            monkeypatch.setattr(LocalStore, name, reported(getattr(LocalStore, name)))
         monkeypatch.setattr(LocalStore, "read_many", lambda it, keys: map(it.read, keys))
         return asked
 
@@ -251,7 +253,7 @@ def test_every_public_reader_reads_the_log_alone(
             assert asked == [], f"{kind.__name__}.{name}"
 
 
-def test_what_handles_read_beside_is_the_log_alone(
+def test_what_handles_read_next_to_tables_is_the_log_alone(
     lived: Path, lies: Callable[[], list[str]]
 ) -> None:
     asked = lies()
@@ -270,7 +272,7 @@ def test_what_handles_read_beside_is_the_log_alone(
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_spark_reads_the_log_alone_where_it_is_told_to(
+def test_spark_reads_the_log_alone_where_its_option_says_so(
     view: str, lived: Path, lies: Callable[[], list[str]]
 ) -> None:
     lies()
@@ -293,7 +295,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("line", COMMANDS)
-def test_commands_read_the_log_alone_where_they_are_told_to(
+def test_commands_read_the_log_alone_where_an_option_says_so(
     line: str, lived: Path, lies: Callable[[], list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = lies()
@@ -311,7 +313,7 @@ def test_executors_that_count_statistics_read_the_log_alone_as_their_table_does(
     assert asked == []
 
 
-def test_who_verifies_looks_at_caches_whatever_is_trusted(lived: Path, tmp_path: Path) -> None:
+def test_verification_reads_caches_whatever_is_trusted(lived: Path, tmp_path: Path) -> None:
     root = tmp_path / "lake"
     shutil.copytree(lived, root)
     log = handle_of(ledger.open(root, trust="log").table("shop.orders")).log
@@ -323,12 +325,12 @@ def test_who_verifies_looks_at_caches_whatever_is_trusted(lived: Path, tmp_path:
     assert found.file.endswith(checkpoint.name)
 
 
-def test_whoever_looks_through_all_logs_is_told_how_many_there_are(tmp_path: Path) -> None:
+def test_a_search_through_all_logs_reports_how_many_there_are(tmp_path: Path) -> None:
     lake = ledger.open(tmp_path)
     lake.create_database("shop")
     for name in "ab":
         lake.create_table(f"shop.{name}", {"id": "INT"})
-    told: list[tuple[int, int]] = []
-    found = lake.find_everywhere("nobody's", lambda done, of: told.append((done, of)))
+    reported: list[tuple[int, int]] = []
+    found = lake.find_everywhere("nobody's", lambda done, of: reported.append((done, of)))
     assert found.entries == ()
-    assert told == [(1, 3), (2, 3), (3, 3)]
+    assert reported == [(1, 3), (2, 3), (3, 3)]

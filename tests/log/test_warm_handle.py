@@ -115,7 +115,7 @@ class SpoilsEveryThird(Wrapped):
         return map(self.read, keys)
 
 
-def test_whoever_reads_on_keeps_what_he_has_read_when_an_answer_is_lost() -> None:
+def test_a_reader_keeps_what_it_has_read_when_a_response_is_lost() -> None:
     store = memory()
     others = orders(lake_on(store))
     bad = SpoilsEveryThird(store)

@@ -53,7 +53,7 @@ def test_file_changes_come_back_from_their_table(rows: list[tuple[object, ...]])
     assert from_table(table) == changes
 
 
-def test_what_a_writer_keeps_beside_its_log_is_made_and_read_by_arrays_alone() -> None:
+def test_what_a_writer_keeps_next_to_its_log_is_made_and_read_by_arrays_alone() -> None:
     code = (
         "import sys\n"
         "from tests.lakes import data_file, lake_on, memory, orders\n"

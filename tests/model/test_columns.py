@@ -88,10 +88,10 @@ def test_tables_of_two_ways_of_counting_ids_keep_their_own(first: str) -> None:
 
 def test_columns_that_are_made_twice_are_found_once() -> None:
     fields = (DataField(1, "a", IntType()), DataField(2, "b", VarCharType(9)))
-    twin = (DataField(1, "a", IntType()), DataField(2, "b", VarCharType(9)))
+    duplicate = (DataField(1, "a", IntType()), DataField(2, "b", VarCharType(9)))
     found = indexed(fields)
-    assert shared(twin) is fields
-    assert indexed(shared(twin)) is found
+    assert shared(duplicate) is fields
+    assert indexed(shared(duplicate)) is found
 
 
 def test_columns_of_many_threads_are_never_mixed_up() -> None:

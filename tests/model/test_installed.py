@@ -127,8 +127,8 @@ class Elsewhere(Distribution):
 
     def read_text(self, filename: str) -> str | None:
         """Return what a file of its metadata says."""
-        told = {"METADATA": "Metadata-Version: 2.1\nName: elsewhere\n"}
-        return {**told, "entry_points.txt": f"[{GROUP}]\na = json"}.get(filename)
+        info = {"METADATA": "Metadata-Version: 2.1\nName: elsewhere\n"}
+        return {**info, "entry_points.txt": f"[{GROUP}]\na = json"}.get(filename)
 
     def locate_file(self, path: object) -> Path:
         """Return where a file of it would be."""

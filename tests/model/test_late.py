@@ -20,7 +20,7 @@ class Meeting(Struct, frozen=True, dict=True):
         return self.place.wait(30) in {0, 1}
 
 
-def test_who_works_something_out_keeps_nobody_else_waiting() -> None:
+def test_a_thread_that_computes_a_value_blocks_no_other() -> None:
     place = threading.Barrier(2)
     one, other = Meeting(place), Meeting(place)
     found: list[bool] = []

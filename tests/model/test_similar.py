@@ -49,7 +49,7 @@ def test_one_letter_wrong_too_many_missing_or_swapped_is_found() -> None:
             assert similar(wrong, ["something_else", word]) == [word]
 
 
-def test_a_long_list_is_told_by_its_beginning() -> None:
+def test_a_long_list_is_shown_by_its_beginning() -> None:
     names = [f"c{each:04}" for each in range(1000)]
     assert meant("fax", names).endswith("'c0011' and 988 more")
     assert listed([]) == "none"

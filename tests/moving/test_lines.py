@@ -274,7 +274,7 @@ def test_a_file_that_leads_elsewhere_is_refused() -> None:
 
 
 @pytest.mark.parametrize("cut", [b'{"lakeledger":"commit"', b'{"lakeledger":"a\xff"}\n'])
-def test_a_line_that_ends_too_soon_or_is_no_text_is_told_with_its_place(cut: bytes) -> None:
+def test_a_line_that_ends_too_soon_or_is_no_text_is_reported_with_its_place(cut: bytes) -> None:
     with pytest.raises(DamagedLogError, match=r"line 7 is no line of an export"):
         read(cut, "line 7")
 
@@ -336,7 +336,7 @@ def test_a_log_that_is_lost_is_not_exported_as_one_that_has_not_begun() -> None:
     brought(exported(store), memory())
 
 
-def test_beside_writers_the_cut_is_consistent() -> None:
+def test_the_cut_is_consistent_alongside_writers() -> None:
     store = MemoryStore("cut-beside-writers")
     lake = lake_on(store)
     lake.create_database("shop")

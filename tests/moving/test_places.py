@@ -37,7 +37,7 @@ from ledger.stores import LocalStore
 from ledger.table_handle import handle_of
 from projections.iceberg import verify
 from projections.source.data_source import Asked, Feed
-from tests.evolution.born import born
+from tests.evolution.born import builder_of
 from tests.faults import Died, Mortal
 from tests.lakes import lake_on, memory, orders
 from tests.moving.test_lines import brought, exported
@@ -391,7 +391,7 @@ def in_the_log(lake: Ledger) -> list[str]:
     return [event.table_id for each in found for event in each.transaction.events]
 
 
-def in_births(lake: Ledger) -> list[str]:
+def in_cataloged_tables(lake: Ledger) -> list[str]:
     return [each.table_id for each in CatalogedTables.of(lake.events())]
 
 
@@ -399,7 +399,7 @@ def in_the_feed(lake: Ledger) -> list[str]:
     return [*Feed(Asked.of({"path": lake.url, "table": "*", "view": "commits"})).latest()]
 
 
-@pytest.mark.parametrize("listed", [in_the_log, in_births, in_the_feed])
+@pytest.mark.parametrize("listed", [in_the_log, in_cataloged_tables, in_the_feed])
 def test_what_a_copy_left_with_its_original_is_nowhere_in_the_copy(
     tmp_path: Path, listed: Callable[[Ledger], list[str]]
 ) -> None:
@@ -503,7 +503,7 @@ def test_a_kill_at_any_write_of_an_alias_is_healed_by_asking_again(tmp_path: Pat
     pytest.fail("it never came to an end")
 
 
-def test_two_who_say_different_things_at_once_do_not_both_have_it(tmp_path: Path) -> None:
+def test_two_concurrent_different_statements_do_not_both_succeed(tmp_path: Path) -> None:
     made(tmp_path / "here").project("iceberg")
     shutil.copytree(tmp_path / "here", tmp_path / "there")
     one, two = at(tmp_path / "there"), at(tmp_path / "there")
@@ -516,8 +516,8 @@ def test_of_two_places_that_are_said_at_once_one_stands() -> None:
     before = EMPTY_CATALOG
     moved = evolve(before, version=0, place="file:///a", placed_version=0)
     event = LedgerMoved("file:///a")
-    told = Transaction(asked="", id="1", events=(event,))
-    won = Commit(format=3, version=0, time_millis=1, transactions=(told,))
+    written = Transaction(asked="", id="1", events=(event,))
+    won = Commit(format=3, version=0, time_millis=1, transactions=(written,))
     for request in (
         MoveLedger("file:///b", ""),
         AliasLedger("file:///b", "file:///c", ""),
@@ -616,7 +616,7 @@ class Found:
 @pytest.mark.parametrize("life", ["iceberg", "paimon"])
 def test_manifests_of_engines_tie_a_table_to_the_root_that_they_lie_in(life: str) -> None:
     table = orders(lake_on(memory()))
-    state = evolve(born(life=life).freeze(), snapshot=None)
+    state = evolve(builder_of(life=life).freeze(), snapshot=None)
     found = Found(
         table.identifier,
         "shop.db/orders",

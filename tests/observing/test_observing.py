@@ -30,14 +30,14 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "ledger" / "docs" / "observing.md").read_text()
 COMMITS = {name for name in LOG_EVENTS if name.startswith("commit_")}
 
-Told = list[dict[str, Any]]
+LoggedEvents = list[dict[str, Any]]
 
 
 def keys(names: tuple[str, ...]) -> str:
     return ", ".join(f"`{each}`" for each in names)
 
 
-def test_the_page_is_the_table_of_what_is_told() -> None:
+def test_the_page_is_the_table_of_log_events() -> None:
     rows = [
         f"| `{n}` | {each.level} | {each.when} | {keys(each.keys)} |"
         for n, each in LOG_EVENTS.items()
@@ -51,16 +51,16 @@ def test_the_page_is_the_table_of_what_is_told() -> None:
     assert [each for each in PAGE.splitlines() if each.startswith("| `")] == rows
 
 
-def told_in_the_code() -> Iterator[tuple[str, ast.Call]]:
+def logged_in_the_code() -> Iterator[tuple[str, ast.Call]]:
     for path in [*ROOT.glob("ledger/**/*.py"), *ROOT.glob("projections/**/*.py")]:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in {"warn", "tell"}:
                 yield path.name, node
 
 
-def test_whatever_the_code_tells_is_in_the_table_with_its_keys() -> None:
+def test_every_event_that_the_code_logs_is_in_the_table_with_its_keys() -> None:
     found = 0
-    for file, call in told_in_the_code():
+    for file, call in logged_in_the_code():
         name = call.args[1]
         if isinstance(name, ast.Constant) and isinstance(name.value, str):
             notice = LOG_EVENTS[name.value]
@@ -71,12 +71,12 @@ def test_whatever_the_code_tells_is_in_the_table_with_its_keys() -> None:
     assert found >= len(LOG_EVENTS) - 4
 
 
-def test_commits_conflicts_retries_and_refusals_are_told_with_their_keys() -> None:
-    with capture_logs() as told:
+def test_commits_conflicts_retries_and_rejections_are_logged_with_their_keys() -> None:
+    with capture_logs() as events:
         race()
         unknown()
 
-    ours = [each for each in told if each["event"] in COMMITS]
+    ours = [each for each in events if each["event"] in COMMITS]
     assert {each["event"] for each in ours} == COMMITS
     for each in ours:
         notice = LOG_EVENTS[each.pop("event")]
@@ -87,24 +87,24 @@ def test_commits_conflicts_retries_and_refusals_are_told_with_their_keys() -> No
     assert repeated[0]["attempts"] == 2, "it lost its first attempt"
 
 
-def tried(attempts: int, *, landed: bool = False) -> PendingCommit[Any, Any]:
+def tried(attempts: int, *, committed: bool = False) -> PendingCommit[Any, Any]:
     pending: PendingCommit[Any, Any] = PendingCommit(
         cast("Any", None), Request(commit_id=f"tried-{attempts}", asked="00")
     )
     pending.attempts = attempts
-    if landed:
+    if committed:
         pending.succeed(Appended(None, attempts))
     return pending
 
 
-def test_a_loss_is_told_with_who_has_to_try_again() -> None:
+def test_a_loss_is_logged_with_the_transactions_to_retry() -> None:
     table = orders(lake_on(memory()))
-    answered = tried(5, landed=True)
-    with capture_logs() as told:
+    answered = tried(5, committed=True)
+    with capture_logs() as events:
         handle_of(table).appender._tell_loss(Lost(7), [tried(1), answered, tried(3)])
         handle_of(table).appender._tell_loss(Lost(8), [answered])
 
-    assert [each for each in told if each["event"] == "commit_retried"] == [
+    assert [each for each in events if each["event"] == "commit_retried"] == [
         {
             "event": "commit_retried",
             "log_level": "info",
@@ -116,24 +116,24 @@ def test_a_loss_is_told_with_who_has_to_try_again() -> None:
     ]
 
 
-def test_a_loss_is_told_to_nobody_where_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[object] = []
-    monkeypatch.setattr(append, "tell_retry", lambda *each: told.append(each))
+def test_a_loss_is_not_logged_where_no_logger_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[object] = []
+    monkeypatch.setattr(append, "tell_retry", lambda *each: events.append(each))
     table = orders(lake_on(memory()))
     for is_observed in (False, True):
         monkeypatch.setattr(append, "is_observed", lambda is_so=is_observed: is_so)
         handle_of(table).appender._tell_loss(Lost(7), [tried(1)])
-    assert told == [(handle_of(table).log.name, 7, 1, 1)]
+    assert events == [(handle_of(table).log.name, 7, 1, 1)]
 
 
-def test_what_readers_get_wrong_of_a_new_table_is_told() -> None:
+def test_what_readers_get_wrong_of_a_new_table_is_logged() -> None:
     lake = lake_on(memory())
     lake.create_database("shop")
-    with capture_logs() as told:
+    with capture_logs() as events:
         lake.create_table("shop.plain", {"a": "INT", "b": "INT"})
         lake.create_table("shop.alike", {"A": "INT", "a": "INT"})
 
-    ours = [each for each in told if each["event"] == "readers_get_it_wrong"]
+    ours = [each for each in events if each["event"] == "readers_get_it_wrong"]
     assert {each["table"] for each in ours} == {"shop.alike"}
     assert ours[0]["says"].startswith("columns A and a: Spark")
     for each in ours:
@@ -141,17 +141,17 @@ def test_what_readers_get_wrong_of_a_new_table_is_told() -> None:
 
 
 @pytest.mark.parametrize("name", ["paimon", "iceberg", "delta"])
-def test_projections_are_told_with_what_they_reached(name: str) -> None:
+def test_projections_are_logged_with_the_version_they_reached(name: str) -> None:
     table = orders(lake_on(memory()))
     if name == "delta":
         table.alter([SetOption("ledger.formats", "delta")])
-    with capture_logs() as told:
+    with capture_logs() as events:
         table.project(name)
         table.project(name)
         table.append([data_file("a.parquet")])
         table.project(name)
 
-    ours = [each for each in told if each["event"] == "files_projected"]
+    ours = [each for each in events if each["event"] == "files_projected"]
     assert [(each["from_version"], each["version"]) for each in ours] == [
         (-1, table.state.version - 1),
         (table.state.version - 1, table.state.version),
@@ -162,17 +162,17 @@ def test_projections_are_told_with_what_they_reached(name: str) -> None:
         assert each["lag_seconds"] >= each["seconds"] - 0.1
 
 
-def test_who_and_why_are_told_to_nobody() -> None:
+def test_author_and_message_are_not_logged() -> None:
     lake = lake_on(memory())
     lake.init(erasable=True)
     table = orders(lake)
-    with capture_logs() as told:
+    with capture_logs() as events:
         table.alter([SetOption("team", "a")], author="ann@example.org", message="secret-reason")
         with pytest.raises(InvalidChangeError):
             table.alter([AddColumn(("id",), "INT")], author="ann@example.org")
 
-    assert told
-    assert not any("ann@" in str(each) or "secret-reason" in str(each) for each in told)
+    assert events
+    assert not any("ann@" in str(each) or "secret-reason" in str(each) for each in events)
 
 
 def test_a_line_that_cannot_be_written_fails_no_commit() -> None:
@@ -192,7 +192,7 @@ def traced() -> dict[str, Any]:
     return found
 
 
-def test_commits_and_projections_are_spans_of_whoever_asked(traced: dict[str, Any]) -> None:
+def test_commits_and_projections_are_spans_of_the_caller(traced: dict[str, Any]) -> None:
     *ours, around = traced["spans"]
     assert around["name"] == "nightly"
     for each in ours:
@@ -218,8 +218,8 @@ def test_metrics_count_what_came_of_commits(traced: dict[str, Any]) -> None:
     by_outcome = {
         each["attributes"]["outcome"]: each["value"] for each in points["lakeledger.commits"]
     }
-    told = [each["attributes"]["lakeledger.outcome"] for each in commits]
-    assert by_outcome == {each: told.count(each) for each in told}
+    events = [each["attributes"]["lakeledger.outcome"] for each in commits]
+    assert by_outcome == {each: events.count(each) for each in events}
     assert [each["value"] for each in points["lakeledger.commit.retries"]] == [1]
     assert [each["value"] for each in points["lakeledger.projections"]] == [1]
 
@@ -244,14 +244,14 @@ print(loaded, sorted(calls))
 """
 
 
-def test_who_does_not_listen_pays_four_calls_a_commit_and_no_import() -> None:
+def test_without_a_listener_a_commit_costs_four_calls_and_no_import() -> None:
     assert (
         output_of("-c", SILENT).strip()
         == "[] ['is_heard', 'is_observed', 'is_traced', 'traced_commit']"
     )
 
 
-def test_a_commit_lands_while_another_thread_imports_structlog(
+def test_a_commit_succeeds_while_another_thread_imports_structlog(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "structlog", ModuleType("structlog"))

@@ -22,7 +22,7 @@ from tests.programme.catalog_workload import (
     Histories,
     digest_of,
 )
-from tests.programme.checker import Log, check_log, check_sightings, read_log
+from tests.programme.checker import Log, check_log, check_observations, read_log
 from tests.programme.cooperative import cooperative
 from tests.programme.figures import FIGURES
 from tests.programme.records import Attempt
@@ -93,12 +93,12 @@ def check(ran: RanCatalog) -> None:
     check_log(catalog, log)
     check_effects(catalog.attempts, log)
     digests = replayed(bodies, log)
-    FIGURES["reads checked"] += check_sightings(catalog, lambda version: digests[version])
-    told = [
+    FIGURES["reads checked"] += check_observations(catalog, lambda version: digests[version])
+    tried = [
         *catalog.attempts,
         *(e for each in ran.histories.tables.values() for e in each.attempts),
     ]
-    FIGURES["commits"] += len({each.name for each in told if each.outcome == "acknowledged"})
+    FIGURES["commits"] += len({each.name for each in tried if each.outcome == "acknowledged"})
     check_streams(ran, Names(log))
     check_opening(bodies)
 

@@ -32,7 +32,7 @@ from ledger.log import CommitOptions
 from ledger.state import EMPTY_CATALOG, CatalogState, CatalogStream
 from ledger.table_handle import handle_of
 from tests.faults import Died
-from tests.programme.records import Attempt, History, Sighting
+from tests.programme.records import Attempt, History, Observation
 from tests.programme.scheduler import Scheduler, Task
 from tests.programme.workload import Machine
 
@@ -90,7 +90,7 @@ class CatalogWriter:
 
     def work(self) -> None:
         for number in range(self.operations):
-            self.scheduler.current.born_in = self.machine.process.generation
+            self.scheduler.current.process_generation = self.machine.process.generation
             try:
                 self._one(f"{self.name}-{number}")
             except Died:
@@ -114,9 +114,9 @@ class CatalogWriter:
             if self.rng.random() < 0.5:
                 options["commit_id"] = f"id-{name}"
                 self.asked.append((name, call, options))
-            told = self._try(lake, name, call, options)
-            if told is not None and self.rng.random() < 0.7:
-                again: CommitOptions = {**options, "commit_id": told}
+            unknown_id = self._try(lake, name, call, options)
+            if unknown_id is not None and self.rng.random() < 0.7:
+                again: CommitOptions = {**options, "commit_id": unknown_id}
                 self.asked.append((name, call, again))
                 self._try(lake, name, call, again)
 
@@ -137,21 +137,21 @@ class CatalogWriter:
         except OSError:
             return
         if state.version >= 0:
-            seen = Sighting(invoked, self.scheduler.steps, state.version, digest_of(state))
-            self.histories.catalog.sightings.append(seen)
+            seen = Observation(invoked, self.scheduler.steps, state.version, digest_of(state))
+            self.histories.catalog.observations.append(seen)
 
     def _try(self, lake: Ledger, name: str, call: Call, options: CommitOptions) -> str | None:
         """Ask, and keep what the caller is told; return the id of what nobody knows."""
         known = {each.name for each in self.histories.catalog.attempts}
         attempt = Attempt(name, self.scheduler.steps, kind=call.kind)
         self.histories.catalog.attempts.append(attempt)
-        unknown = self._told(attempt, lambda: call.make(lake, options))
+        unknown = self._outcome(attempt, lambda: call.make(lake, options))
         if attempt.version < 0 and name in known:
             # What is created is returned, and not whether it was there.
             attempt.is_repeated = True
         return unknown
 
-    def _told(self, attempt: Attempt, ask: Callable[[], Any]) -> str | None:
+    def _outcome(self, attempt: Attempt, ask: Callable[[], Any]) -> str | None:
         unknown = None
         try:
             done = ask()
@@ -184,7 +184,7 @@ class CatalogWriter:
         change = column if self.rng.random() < 0.5 else SetOption("k", name)
         attempt = Attempt(name, self.scheduler.steps)
         self.histories.tables[handle_of(table).log.layout.root].attempts.append(attempt)
-        self._told(attempt, lambda: table.alter([change], message=name))
+        self._outcome(attempt, lambda: table.alter([change], message=name))
 
     def _name(self) -> Identifier:
         return Identifier(self.rng.choice(DATABASES), self.rng.choice(NAMES))

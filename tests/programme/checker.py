@@ -68,8 +68,8 @@ def _check_operation(
     name: str, attempts: list[Attempt], found: list[int], keys: Mapping[str, list[int]]
 ) -> None:
     assert len(found) <= 1, f"{name} is in the log {len(found)} times: {found}, {attempts}"
-    told = [each for each in attempts if each.outcome == "acknowledged"]
-    for each in told:
+    succeeded = [each for each in attempts if each.outcome == "acknowledged"]
+    for each in succeeded:
         at = keys.get(each.key, []) if each.is_repeated and each.key and not found else found
         FIGURES["lost"] += not at
         version = each.version if each.version >= 0 else (at or [-1])[0]
@@ -79,7 +79,7 @@ def _check_operation(
     if attempts[-1].outcome == "failed":
         # Whatever landed it did so before, so that the last answer is untrue.
         assert not found, f"{name} was told to fail and is in the log at {found}: {attempts}"
-    fresh = [each for each in told if not each.is_repeated]
+    fresh = [each for each in succeeded if not each.is_repeated]
     assert len(fresh) <= 1, f"{name} was done twice: {attempts}"
 
 
@@ -111,23 +111,23 @@ def _check_once(log: Log) -> None:
 
 def _check_real_time(history: History) -> None:
     """What was acknowledged before another call began stands before what that call wrote."""
-    told = [each for each in history.attempts if each.outcome == "acknowledged"]
-    acknowledged = Newest((each.answered, each.version) for each in told)
-    for later in told:
+    succeeded = [each for each in history.attempts if each.outcome == "acknowledged"]
+    acknowledged = Newest((each.answered, each.version) for each in succeeded)
+    for later in succeeded:
         if not later.is_repeated and later.version >= 0:
             newest = acknowledged.before(later.invoked)
             assert newest < later.version, f"{later} began after version {newest} was acknowledged"
-    seen = Newest((each.answered, each.version) for each in history.sightings)
-    for sighting in history.sightings:
-        newest = max(acknowledged.before(sighting.invoked), seen.before(sighting.invoked))
-        assert sighting.version >= newest, f"{sighting} is older than {newest}"
+    seen = Newest((each.answered, each.version) for each in history.observations)
+    for observation in history.observations:
+        newest = max(acknowledged.before(observation.invoked), seen.before(observation.invoked))
+        assert observation.version >= newest, f"{observation} is older than {newest}"
 
 
 class Newest:
     """The newest version that anybody had been told of by some moment."""
 
-    def __init__(self, told: Iterable[tuple[int, int]]) -> None:
-        in_order = sorted(told)
+    def __init__(self, succeeded: Iterable[tuple[int, int]]) -> None:
+        in_order = sorted(succeeded)
         self._moments = [moment for moment, _ in in_order]
         self._versions = list(accumulate((version for _, version in in_order), max))
 
@@ -137,8 +137,8 @@ class Newest:
         return self._versions[place - 1] if place else -1
 
 
-def check_sightings(history: History, digest_at: Callable[[int], str]) -> int:
+def check_observations(history: History, digest_at: Callable[[int], str]) -> int:
     """Check that each state that was read is that of the prefix; return how many."""
-    for each in history.sightings:
+    for each in history.observations:
         assert digest_at(each.version) == each.digest, f"{each} is no prefix"
-    return len(history.sightings)
+    return len(history.observations)

@@ -165,7 +165,7 @@ class CooperativeThread:
 
     def start(self) -> None:
         mine = self._scheduler.current
-        self._task = Task(mine.process, self._live, born_in=mine.born_in)
+        self._task = Task(mine.process, self._live, process_generation=mine.process_generation)
         self._scheduler.add(self._task)
 
     def join(self) -> None:

@@ -16,7 +16,7 @@ from attrs import define, evolve, field
 from tests.programme import soak_worker
 from tests.programme.figures import FIGURES
 from tests.programme.records import History
-from tests.programme.soak_worker import Post, Role, attempts_in, lines_in, sightings_in
+from tests.programme.soak_worker import Post, Role, attempts_in, lines_in, observations_in
 
 # One process loads everything once; every worker is its child.
 _CONTEXT: Final = multiprocessing.get_context("forkserver")
@@ -105,7 +105,7 @@ class Crew:
         said = [each.said for each in (*self._ended, *self._posts) if each.role == "write"]
         return History(
             [attempt for path in said for attempt in attempts_in(path)],
-            [sighting for path in said for sighting in sightings_in(path)],
+            [observation for path in said for observation in observations_in(path)],
         )
 
     def runs(self) -> Counter[str]:

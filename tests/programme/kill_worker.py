@@ -35,44 +35,44 @@ LATER: Final = 1_800_000_000_000
 CALLS: Final = ("open", "write", "fsync", "link", "replace", "rename", "unlink", "mkdir")
 """A kill at any other call leaves what one at the next of these does; opens count that make."""
 
-STARTS: Final = {"birth": None, "checkpoint": 99}
+STARTS: Final = {"create": None, "checkpoint": 99}
 """The version to begin at, where it is not 2."""
 
 
-def birth(root: str, told: Callable[[str], None]) -> None:
+def create_table(root: str, acknowledge: Callable[[str], None]) -> None:
     table = orders(lake_on(LocalStore(root), ticking(LATER)))
     table.alter([SetOption("k", "v")], message="first")
-    told("first")
+    acknowledge("first")
 
 
-def alter(root: str, told: Callable[[str], None]) -> None:
+def alter(root: str, acknowledge: Callable[[str], None]) -> None:
     table = lake_on(LocalStore(root), ticking(LATER)).table("shop.orders")
     for number in range(2):
         name = f"alter-{number}"
         table.alter([AddColumn((f"c{number}",), "INT")], message=name, commit_id=name)
-        told(name)
+        acknowledge(name)
 
 
-def checkpoint(root: str, told: Callable[[str], None]) -> None:
+def checkpoint(root: str, acknowledge: Callable[[str], None]) -> None:
     table = lake_on(LocalStore(root), ticking(LATER)).table("shop.orders")
     table.append([data_file("a.parquet")], message="append")
-    told("append")
+    acknowledge("append")
 
 
-def long_list(root: str, told: Callable[[str], None]) -> None:
+def long_list(root: str, acknowledge: Callable[[str], None]) -> None:
     table = lake_on(LocalStore(root), ticking(LATER)).table("shop.orders")
     files = [data_file(f"f{number}.parquet") for number in range(1_001)]
     table.append(files, message="long")
-    told("long")
+    acknowledge("long")
 
 
-def drop(root: str, told: Callable[[str], None]) -> None:
+def drop(root: str, acknowledge: Callable[[str], None]) -> None:
     lake = lake_on(LocalStore(root), ticking(LATER))
     lake.drop_table("shop.orders", message="drop")
-    told("drop")
+    acknowledge("drop")
 
 
-def snapshots(root: str, told: Callable[[str], None]) -> None:
+def snapshots(root: str, acknowledge: Callable[[str], None]) -> None:
     table = lake_on(LocalStore(root), ticking(LATER)).table("shop.orders")
     asked: dict[str, Callable[..., object]] = {
         "append": lambda **how: table.append(
@@ -88,22 +88,22 @@ def snapshots(root: str, told: Callable[[str], None]) -> None:
     }
     for name, ask in asked.items():
         ask(message=name, commit_id=name)
-        told(name)
+        acknowledge(name)
 
 
-def catalog(root: str, told: Callable[[str], None]) -> None:
+def catalog(root: str, acknowledge: Callable[[str], None]) -> None:
     lake = lake_on(LocalStore(root), ticking(LATER))
     lake.create_database("other", message="database", commit_id="database")
     lake.rename_table("shop.orders", "other.o", message="rename", commit_id="rename")
     lake.rename_table("other.o", "shop.orders", message="back", commit_id="back")
-    # Told together: the checks look for messages in the table's stream alone.
+    # Acknowledged together: the checks look for messages in the table's stream alone.
     table = lake.table("shop.orders")
     table.alter([SetOption("k", "v")], message="after all", commit_id="after all")
-    told("after all")
+    acknowledge("after all")
 
 
 WORK: Final = {
-    "birth": birth,
+    "create": create_table,
     "alter": alter,
     "checkpoint": checkpoint,
     "list": long_list,
@@ -169,13 +169,13 @@ def kill_at(root: Path, case: str, how: str, fatal: int) -> bool:
     listening, speaking = os.pipe()
     say = os.write
 
-    def told(name: str) -> None:
+    def acknowledge(name: str) -> None:
         say(speaking, f"{name}\n".encode())
 
     def work() -> None:
         # Without a second thread, a handle works in its caller's: one order of all calls.
         threading.Thread.start = no_thread  # type: ignore[method-assign,assignment]
-        WORK[case](str(root), told)
+        WORK[case](str(root), acknowledge)
 
     status = killed_at(work, fatal)[1] if how == "any" else dying_at(work, fatal)
     os.close(speaking)

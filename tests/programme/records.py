@@ -39,7 +39,7 @@ class Attempt:
 
 
 @define
-class Sighting:
+class Observation:
     """A state that a reader was given: its version, and the digest of all that it says."""
 
     invoked: int
@@ -53,4 +53,4 @@ class History:
     """All of one schedule."""
 
     attempts: list[Attempt] = field(factory=list)
-    sightings: list[Sighting] = field(factory=list)
+    observations: list[Observation] = field(factory=list)

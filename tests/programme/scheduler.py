@@ -48,14 +48,14 @@ class Task:
 
     process: Process
     work: Callable[[], None]
-    born_in: int = 0
+    process_generation: int = 0
     wake_s: float = 0.0
     ready: Callable[[], bool] | None = None
     turn: threading.Lock = field(factory=_taken)
 
     @property
     def is_dead(self) -> bool:
-        return self.born_in != self.process.generation
+        return self.process_generation != self.process.generation
 
 
 class Scheduler:

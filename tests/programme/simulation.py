@@ -17,7 +17,7 @@ from ledger.log import Codec
 from ledger.state import TableState, TableStream
 from ledger.table_handle import TableHandle, handle_of
 from tests.lakes import lake_on, memory, orders
-from tests.programme.checker import Log, check_log, check_sightings, read_log
+from tests.programme.checker import Log, check_log, check_observations, read_log
 from tests.programme.cooperative import cooperative
 from tests.programme.figures import FIGURES
 from tests.programme.records import History
@@ -116,9 +116,9 @@ def check(ran: Ran) -> None:
     log = read_log(ran.sea.bodies, ROOT)
     check_log(ran.history, log)
     read_log(ran.sea.bodies, "_ledger")
-    wanted = {each.version for each in ran.history.sightings} | {len(log) - 1}
+    wanted = {each.version for each in ran.history.observations} | {len(log) - 1}
     states = replayed(ran.sea.bodies, log, wanted)
-    FIGURES["reads checked"] += check_sightings(
+    FIGURES["reads checked"] += check_observations(
         ran.history, lambda version: digest_of(states[version])
     )
     FIGURES["commits"] += len({e.name for e in ran.history.attempts if e.outcome == "acknowledged"})

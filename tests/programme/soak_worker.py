@@ -41,7 +41,7 @@ from ledger.table_handle import handle_of
 from projections.statistics import refresh
 from tests.lakes import data_file
 from tests.programme.clients import Client, hurry, resign
-from tests.programme.records import Attempt, Sighting
+from tests.programme.records import Attempt, Observation
 from tests.programme.workload import digest_of
 
 Role = Literal["write", "paimon", "iceberg", "tend"]
@@ -133,7 +133,7 @@ class Writing:
         self._post = post
         self._table = table
         self._rng = random.Random(post.who)
-        self._landed = 0
+        self._committed = 0
         self._file = os.open(post.said, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
     def run(self) -> None:
@@ -150,7 +150,7 @@ class Writing:
 
     def _goes_on(self) -> bool:
         over_s = time.monotonic() - self._post.until_s
-        return over_s < (OVERTIME_S if self._landed < self._post.at_least else 0)
+        return over_s < (OVERTIME_S if self._committed < self._post.at_least else 0)
 
     def _one(self, number: int) -> None:
         name = f"{self._post.who}-{number}"
@@ -165,8 +165,8 @@ class Writing:
             except (LedgerError, OSError):
                 # Nothing was asked yet.
                 return
-        told = self._ask(Asked(name, time.monotonic_ns(), key, column), call, options)
-        if told == "unknown" and column:
+        outcome = self._ask(Asked(name, time.monotonic_ns(), key, column), call, options)
+        if outcome == "unknown" and column:
             self._again(Asked(name, 0, "", column))
 
     def _again(self, asked: Asked) -> None:
@@ -208,22 +208,22 @@ class Writing:
 
     def _ask(self, asked: Asked, call: Call, options: CommitOptions) -> str:
         self._say({"asked": asdict(asked)})
-        told: dict[str, Any] = {"outcome": "acknowledged"}
+        outcome: dict[str, Any] = {"outcome": "acknowledged"}
         try:
             done = call(options)
         except (DamagedLogError, UpgradeRequiredError):
             raise
         except CommitUnknownError as error:
-            told = {"outcome": "unknown", "error": repr(error)}
+            outcome = {"outcome": "unknown", "error": repr(error)}
         except OSError as error:
-            told = {"outcome": "silent", "error": repr(error)}
+            outcome = {"outcome": "silent", "error": repr(error)}
         except LedgerError as error:
-            told = {"outcome": "failed", "error": repr(error)}
+            outcome = {"outcome": "failed", "error": repr(error)}
         else:
-            told |= {"version": done.version, "is_repeated": done.repeated}
-            self._landed += 1
-        self._say({"told": {"answered": time.monotonic_ns(), **told}})
-        return str(told["outcome"])
+            outcome |= {"version": done.version, "is_repeated": done.repeated}
+            self._committed += 1
+        self._say({"response": {"answered": time.monotonic_ns(), **outcome}})
+        return str(outcome["outcome"])
 
     def _look(self) -> None:
         invoked = time.monotonic_ns()
@@ -231,7 +231,7 @@ class Writing:
             state = self._table.state
         except OSError:
             return
-        seen = Sighting(invoked, time.monotonic_ns(), state.version, digest_of(state))
+        seen = Observation(invoked, time.monotonic_ns(), state.version, digest_of(state))
         self._say({"seen": asdict(seen)})
 
     def _say(self, document: dict[str, Any]) -> None:
@@ -253,13 +253,13 @@ def attempts_in(path: Path) -> Iterator[Attempt]:
             asked = Asked(**line["asked"])
             attempt = Attempt(asked.name, asked.invoked, key=asked.key)
             yield attempt
-        elif "told" in line and attempt is not None:
-            for name, value in line["told"].items():
+        elif "response" in line and attempt is not None:
+            for name, value in line["response"].items():
                 setattr(attempt, name, value)
 
 
-def sightings_in(path: Path) -> Iterator[Sighting]:
-    return (Sighting(**line["seen"]) for line in lines_in(path) if "seen" in line)
+def observations_in(path: Path) -> Iterator[Observation]:
+    return (Observation(**line["seen"]) for line in lines_in(path) if "seen" in line)
 
 
 def left_open(path: Path | None) -> Iterator[Asked]:

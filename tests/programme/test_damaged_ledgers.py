@@ -109,15 +109,15 @@ def read_everything(store: MemoryStore) -> Iterator[Callable[[], object]]:
 
 def verify(lake: Ledger) -> None:
     """Verify the catalog and every table, as the command does."""
-    births = CatalogedTables()
+    cataloged_tables = CatalogedTables()
     catalog: Subject[Any, Any] = Subject("catalog", handle_of(lake).log, has_files=False)
-    found = list(Verification(catalog, (), births.learn).run())
-    for birth in births:
-        table = Table(TableHandle(birth.identifier, birth.path, handle_of(lake).setting))
-        subject: Subject[Any, Any] = Subject(birth.name, handle_of(table).log, has_files=True)
+    found = list(Verification(catalog, (), cataloged_tables.learn).run())
+    for cataloged in cataloged_tables:
+        table = Table(TableHandle(cataloged.identifier, cataloged.path, handle_of(lake).setting))
+        subject: Subject[Any, Any] = Subject(cataloged.name, handle_of(table).log, has_files=True)
         verification: Verification[Any, Any] = Verification(subject)
         found += verification.run()
-        found += disagreements(birth, subject, verification)
+        found += disagreements(cataloged, subject, verification)
     assert all(len(str(each)) < 50_000 for each in found)
 
 

@@ -70,28 +70,28 @@ def tried(what: str, lost: Collection[int]) -> tuple[str, bool]:
     store.asked, store.lost = 0, lost
     try:
         ASKED[what](lake, table)
-        told = "acknowledged"
+        outcome = "acknowledged"
     except CommitUnknownError:
-        told = "unknown"
+        outcome = "unknown"
     except OSError:
-        told = "failed"
+        outcome = "failed"
     bodies = {key: inner.read(key) or b"" for key in inner.keys("")}
-    return told, any("mine" in places_of(read_log(bodies, each)) for each in (ROOT, "_ledger"))
+    return outcome, any("mine" in places_of(read_log(bodies, each)) for each in (ROOT, "_ledger"))
 
 
 LOST = [frozenset(some) for size in (1, 2, 3) for some in combinations(range(1, 10), size)]
 
 
 @pytest.mark.parametrize("lost", LOST, ids=lambda lost: " ".join(map(str, sorted(lost))))
-def test_no_lost_answers_make_a_commit_that_landed_a_failed_one(lost: frozenset[int]) -> None:
-    told, landed = tried("alter", lost)
+def test_no_lost_responses_make_a_committed_transaction_a_failed_one(lost: frozenset[int]) -> None:
+    outcome, committed = tried("alter", lost)
 
-    assert not (told == "failed" and landed)
-    assert not (told == "acknowledged" and not landed)
+    assert not (outcome == "failed" and committed)
+    assert not (outcome == "acknowledged" and not committed)
 
 
 @pytest.mark.parametrize("what", ASKED)
-def test_a_store_that_falls_silent_makes_nothing_that_landed_a_failure(what: str) -> None:
+def test_a_store_that_falls_silent_makes_no_committed_transaction_a_failure(what: str) -> None:
     """From some answer on, none arrives: before the commit, in the middle, or after it."""
     outcomes = [tried(what, range(first, 10_000)) for first in range(1, 40)]
 

@@ -27,36 +27,36 @@ MANY = 1_001
 """So many file changes do not stand inside a commit."""
 
 
-def from_nothing(lake: Ledger, told: Callable[[str], None]) -> None:
+def from_nothing(lake: Ledger, on_commit: Callable[[str], None]) -> None:
     table = orders(lake)
     for number in range(3):
         table.alter([SetOption("k", str(number))], message=f"alter {number}")
-        told(f"alter {number}")
+        on_commit(f"alter {number}")
     # Another handle, as another process would have.
     table = lake.table("shop.orders")
     table.append([data_file("a.parquet")], message="append")
-    told("append")
+    on_commit("append")
 
 
-def across_a_checkpoint(lake: Ledger, told: Callable[[str], None]) -> None:
+def across_a_checkpoint(lake: Ledger, on_commit: Callable[[str], None]) -> None:
     table = lake.table("shop.orders")
     for number in (99, 100, 101):
         table.alter([SetOption("k", f"late {number}")], message=f"alter {number}")
-        told(f"alter {number}")
+        on_commit(f"alter {number}")
 
 
-def with_a_list_beside(lake: Ledger, told: Callable[[str], None]) -> None:
+def with_a_list_file(lake: Ledger, on_commit: Callable[[str], None]) -> None:
     table = lake.table("shop.orders")
     table.append([data_file(f"f{number}.parquet") for number in range(MANY)], message="long")
-    told("long")
+    on_commit("long")
     table.append([data_file("short.parquet")], message="short")
-    told("short")
+    on_commit("short")
 
 
 CASES: dict[str, tuple[int | None, Work]] = {
     "from nothing": (None, from_nothing),
     "across a checkpoint": (98, across_a_checkpoint),
-    "with a list beside": (0, with_a_list_beside),
+    "with a list beside": (0, with_a_list_file),
 }
 
 
@@ -105,9 +105,9 @@ def distinct(disk: Disk, first: int, rng: random.Random) -> Iterator[tuple[dict[
     """Yield what may be left after each step from `first` on, each content once."""
     seen: set[tuple[frozenset[tuple[str, int]], int]] = set()
     for end in range(first, len(disk.steps) + 1):
-        told = len(disk.acknowledged(end))
+        acknowledged = len(disk.acknowledged(end))
         for stored in disk.after(end, rng):
-            mark = frozenset((key, hash(body)) for key, body in stored.items()), told
+            mark = frozenset((key, hash(body)) for key, body in stored.items()), acknowledged
             if mark not in seen:
                 seen.add(mark)
                 yield stored, end
@@ -132,7 +132,7 @@ def test_what_was_acknowledged_survives_a_loss_of_power_at_every_step(
     FIGURES["commits"] += len(disk.acknowledged(len(disk.steps)))
 
 
-def test_who_goes_on_from_what_is_not_durable_yet_leaves_no_hole_and_makes_both_durable(
+def test_a_commit_on_one_that_is_not_durable_yet_leaves_no_hole_and_makes_both_durable(
     tmp_path: Path,
 ) -> None:
     """Others land commits while one waits for the disk, which had shown its file by then."""

@@ -46,7 +46,7 @@ OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def told_by(work: Callable[[], object]) -> str:
+def shown_by(work: Callable[[], object]) -> str:
     """Return all that a failing call shows: its error, that error's causes, and what it logs."""
     with capture_logs() as logs:
         try:
@@ -59,19 +59,19 @@ def told_by(work: Callable[[], object]) -> str:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", OPTIONS)
-def test_a_secret_in_the_options_is_never_told(name: str) -> None:
+def test_a_secret_in_the_options_is_never_shown(name: str) -> None:
     url, options = OPTIONS[name]
 
-    assert SECRET not in told_by(lambda: open_store(url, options))
+    assert SECRET not in shown_by(lambda: open_store(url, options))
     if name != "delta-rs":
         # Their words know no short retries.
-        assert SECRET not in told_by(lambda: ledger.open(url, options))
+        assert SECRET not in shown_by(lambda: ledger.open(url, options))
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("url", [f"s3://me:{SECRET}@bucket/lake", f"sftp://me:{SECRET}@host/lake"])
-def test_a_secret_in_a_url_is_never_told(url: str) -> None:
-    assert SECRET not in told_by(lambda: ledger.open(url))
+def test_a_secret_in_a_url_is_never_shown(url: str) -> None:
+    assert SECRET not in shown_by(lambda: ledger.open(url))
 
 
 class Unreachable(LocalStore):
@@ -110,8 +110,8 @@ def test_a_secret_is_not_in_the_repr_of_the_setting(lake: ledger.Ledger) -> None
 def test_a_secret_is_in_no_error_of_a_table(lake: ledger.Ledger) -> None:
     table = orders(lake, Schema.of({"id": "INT"}))
 
-    assert SECRET not in told_by(lambda: table.add_files(["s3://bucket/nowhere.parquet"]))
-    assert SECRET not in told_by(lambda: table.add_files(["nowhere.parquet"]))
+    assert SECRET not in shown_by(lambda: table.add_files(["s3://bucket/nowhere.parquet"]))
+    assert SECRET not in shown_by(lambda: table.add_files(["nowhere.parquet"]))
 
 
 CARRYING = (
@@ -148,14 +148,14 @@ DOORS: dict[str, Callable[[ledger.Ledger, str], object]] = {
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("url", CARRYING)
 @pytest.mark.parametrize("door", DOORS)
-def test_a_url_that_carries_a_secret_is_refused_and_neither_told_nor_stored(
+def test_a_url_that_carries_a_secret_is_rejected_and_neither_shown_nor_stored(
     lake: ledger.Ledger, tmp_path: Path, door: str, url: str
 ) -> None:
     orders(lake, Schema.of({"id": "INT"}))
 
     with pytest.raises(ledger.LedgerError):
         DOORS[door](lake, url)
-    assert SECRET not in told_by(lambda: DOORS[door](lake, url))
+    assert SECRET not in shown_by(lambda: DOORS[door](lake, url))
     for path in tmp_path.rglob("*"):
         assert not path.is_file() or SECRET.encode() not in path.read_bytes()
 

@@ -21,7 +21,7 @@ from projections.iceberg import materialise as iceberg
 from projections.paimon import materialise as paimon
 from projections.statistics import materialise as statistics
 from tests.lakes import lake_on
-from tests.programme.checker import check_log, check_sightings, read_log
+from tests.programme.checker import check_log, check_observations, read_log
 from tests.programme.crew import Crew
 from tests.programme.figures import FIGURES
 from tests.programme.kill_worker import lay_out
@@ -61,8 +61,8 @@ def test_eight_writers_and_three_keepers_keep_every_promise_while_they_are_kille
     bodies = {key: store.read(key) or b"" for key in store.keys("")}
     log = read_log(bodies, ROOT)
     check_log(history, log)
-    states = replayed(bodies, log, {each.version for each in history.sightings})
-    FIGURES["reads checked"] += check_sightings(history, lambda each: digest_of(states[each]))
+    states = replayed(bodies, log, {each.version for each in history.observations})
+    FIGURES["reads checked"] += check_observations(history, lambda each: digest_of(states[each]))
     acknowledged = {e.name for e in history.attempts if e.outcome == "acknowledged"}
     assert len(acknowledged) > WRITERS
     FIGURES["commits"] += len(acknowledged)

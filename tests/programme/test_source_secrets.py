@@ -12,7 +12,7 @@ import pytest
 import ledger
 from ledger import LedgerError
 from ledger.model.credentials import carries_credentials, credentials_in, shown
-from tests.programme.test_secrets import SECRET, told_by
+from tests.programme.test_secrets import SECRET, shown_by
 from tests.test_foreign_urls import added, delta, iceberg, with_log
 
 URLS = (
@@ -200,7 +200,7 @@ def test_credentials_of_a_source_are_neither_kept_nor_shown(tmp_path: Path, fiel
     for number, url in enumerate(URLS):
         source = make(tmp_path / f"{number}", url)
         name = f"d.t{number}"
-        shown = told_by(
+        shown = shown_by(
             lambda name=name, source=source: lake.import_table(  # type: ignore[misc]
                 name, source, format_name=format_name
             )
@@ -365,7 +365,7 @@ def test_errors_quote_no_credentials_of_a_source(tmp_path: Path, field: str) -> 
     source = make(tmp_path / "t", url)
     lake = ledger.open(tmp_path / "lake", author="t")
     for work in (lake.import_table, lake.plan_import):
-        shown = told_by(lambda work=work: work("d.t", source, format_name=format_name))  # type: ignore[misc]
+        shown = shown_by(lambda work=work: work("d.t", source, format_name=format_name))  # type: ignore[misc]
         assert SECRET not in shown
         assert "carries a user" in shown
     for path in (tmp_path / "lake").rglob("*"):

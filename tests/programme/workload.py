@@ -35,7 +35,7 @@ from ledger.state import TableState, TableStream
 from ledger.table_handle import handle_of
 from tests.faults import Died
 from tests.lakes import START_MILLIS
-from tests.programme.records import Attempt, History, Sighting
+from tests.programme.records import Attempt, History, Observation
 from tests.programme.scheduler import Process, Scheduler, Task
 from tests.programme.simulated import Port, Sea
 
@@ -120,7 +120,7 @@ class Writer:
     def work(self) -> None:
         for number in range(self.operations):
             task = self.scheduler.current
-            task.born_in = self.machine.process.generation
+            task.process_generation = self.machine.process.generation
             try:
                 self._one(f"{self.name}-{number}")
             except Died:
@@ -145,9 +145,9 @@ class Writer:
             call = self._call(table, name)
             if "commit_id" in options:
                 self.asked.append((name, call, options))
-            told = self._try(table, name, call, options)
-            if told is not None and self.rng.random() < 0.7:
-                self._ask_again(name, call, {**options, "commit_id": told})
+            unknown_id = self._try(table, name, call, options)
+            if unknown_id is not None and self.rng.random() < 0.7:
+                self._ask_again(name, call, {**options, "commit_id": unknown_id})
 
     def _opened(self) -> Table | None:
         for _ in range(3):
@@ -173,8 +173,8 @@ class Writer:
             state = table.state
         except OSError:
             return
-        seen = Sighting(invoked, self.scheduler.steps, state.version, digest_of(state))
-        self.history.sightings.append(seen)
+        seen = Observation(invoked, self.scheduler.steps, state.version, digest_of(state))
+        self.history.observations.append(seen)
 
     def _try(self, table: Table, name: str, call: Call, options: CommitOptions) -> str | None:
         """Ask, and keep what the caller is told; return the id of what nobody knows."""

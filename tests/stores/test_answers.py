@@ -54,7 +54,9 @@ def caused(error: Exception, cause: BaseException) -> Exception:
         (503, "SlowDown", Answer.UNKNOWN),
     ],
 )
-def test_an_answer_of_s3_is_told_by_code_and_status(status: int, code: str, answer: Answer) -> None:
+def test_a_response_of_s3_is_recognized_by_code_and_status(
+    status: int, code: str, answer: Answer
+) -> None:
     error = boto(status, code)
     assert answer_of(error) is answer
     assert answer_of(caused(OSError(22, "exists"), error)) is answer
@@ -92,7 +94,7 @@ def test_an_answer_of_azure_goes_before_the_class_that_adlfs_gives_it(
 @pytest.mark.parametrize(
     ("code", "answer"), [(401, Answer.DENIED), ("503", Answer.UNKNOWN), (None, Answer.UNKNOWN)]
 )
-def test_an_answer_of_gcsfs_is_told_by_its_code(code: Any, answer: Answer) -> None:
+def test_a_response_of_gcsfs_is_recognized_by_its_code(code: Any, answer: Answer) -> None:
     from gcsfs.retry import HttpError
 
     assert answer_of(HttpError({"code": code, "message": "already exists"})) is answer
@@ -136,14 +138,14 @@ def test_a_refused_write_names_its_reason_and_the_next_step(
     status: int, code: str, kind: str, step: str
 ) -> None:
     root = root_of(SERVICES[0], "bucket/lake", {})
-    told = refusal(root, "create 'log/0'", caused(OSError("secret"), boto(status, code)))
+    refused = refusal(root, "create 'log/0'", caused(OSError("secret"), boto(status, code)))
 
-    assert told is not None
-    assert told.kind == kind
-    assert str(told).startswith("s3://bucket/lake: cannot create 'log/0': OSError (")
-    assert "Nothing was written: " in str(told)
-    assert step in str(told)
-    assert "secret" not in str(told)
+    assert refused is not None
+    assert refused.kind == kind
+    assert str(refused).startswith("s3://bucket/lake: cannot create 'log/0': OSError (")
+    assert "Nothing was written: " in str(refused)
+    assert step in str(refused)
+    assert "secret" not in str(refused)
 
 
 @pytest.mark.parametrize("error", [boto(500, "InternalError"), TimeoutError(), OSError("odd")])

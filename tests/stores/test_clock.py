@@ -111,7 +111,7 @@ class Silent(ObjectStore):
         return super().clock()
 
 
-def test_a_store_that_does_not_tell_the_time_is_asked_again(moto: S3Server) -> None:
+def test_a_store_that_does_not_return_the_time_is_asked_again(moto: S3Server) -> None:
     service = service_of("s3")
     assert service is not None
     url = fresh(moto)
@@ -143,11 +143,11 @@ def test_the_servers_clock_is_this_machines_to_the_second(server: Server) -> Non
 
 
 @pytest.mark.parametrize("date", [None, "", "soon", "Sun, 99 Nov 1994 08:49:37 GMT", "0"])
-def test_an_answer_without_a_readable_date_tells_no_time(date: str | None) -> None:
+def test_a_response_without_a_readable_date_gives_no_time(date: str | None) -> None:
     assert clock_of(date) is None
 
 
-def test_doctor_tells_how_far_the_clock_is_off(
+def test_doctor_reports_how_far_the_clock_is_off(
     moto: S3Server, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", moto.key)

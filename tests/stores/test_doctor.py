@@ -51,7 +51,7 @@ def test_a_healthy_bucket_passes_every_check(
     ]
 
 
-def test_each_check_is_told_with_the_time_that_it_took_alone(
+def test_each_check_is_reported_with_the_time_that_it_took_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     moments = iter(each / 100_000 for each in range(0, 1_000_000, 1234))
@@ -64,7 +64,7 @@ def test_each_check_is_told_with_the_time_that_it_took_alone(
     assert {each["millis"] for each in found} == {12.3}
 
 
-def test_a_store_that_fails_is_told_with_how_many_checks_held() -> None:
+def test_a_store_that_fails_is_reported_with_the_count_of_passed_checks() -> None:
     with pytest.raises(StoreError, match=r"no room for _ledger \(3 checks passed before\)"):
         ledgers._examined(ListsNothing(MemoryStore("full")))
 

@@ -163,7 +163,7 @@ def test_a_folder_that_is_no_path_is_refused(url: str) -> None:
         open_store(url)
 
 
-def test_clients_of_files_beside_a_store_are_told_what_it_was_told() -> None:
+def test_clients_of_files_next_to_a_store_get_its_options() -> None:
     assert client_options("/data/lake") == {}
     assert client_options("/data/lake", {"auto_mkdir": True}) == {"auto_mkdir": True}
     assert client_options("s3://bucket/lake") == dict(ALWAYS)

@@ -39,7 +39,7 @@ def test_a_lost_request_was_not_applied(inner: MemoryStore) -> None:
     assert list(inner.keys("")) == ["a"]
 
 
-def test_a_create_delivered_twice_tells_the_winner_that_it_lost(inner: MemoryStore) -> None:
+def test_a_create_delivered_twice_reports_a_loss_to_the_winner(inner: MemoryStore) -> None:
     assert DeliversTwice(inner).create("a", b"1") is False
     assert inner.read("a") == b"1"
 

@@ -24,7 +24,7 @@ from ledger.history.verifying import Subject, Verification
 from ledger.stores import open_store
 from ledger.table_handle import handle_of
 from tests.lakes import orders
-from tests.programme.checker import check_log, check_sightings, read_log
+from tests.programme.checker import check_log, check_observations, read_log
 from tests.programme.clients import Client, azure_options, s3_options
 from tests.programme.crew import Crew
 from tests.programme.figures import FIGURES
@@ -71,8 +71,8 @@ def test_eight_processes_lose_nothing_on_a_network_that_spoils_a_quarter(
     bodies = {key: store.read(key) or b"" for key in store.keys("")}
     log, history = read_log(bodies, ROOT), crew.history()
     check_log(history, log)
-    states = replayed(bodies, log, {each.version for each in history.sightings})
-    FIGURES["reads checked"] += check_sightings(history, lambda each: digest_of(states[each]))
+    states = replayed(bodies, log, {each.version for each in history.observations})
+    FIGURES["reads checked"] += check_observations(history, lambda each: digest_of(states[each]))
     acknowledged = {e.name for e in history.attempts if e.outcome == "acknowledged"}
     FIGURES["commits"] += len(acknowledged)
     writers = Counter(each.partition("-")[0] for each in acknowledged)

@@ -33,22 +33,22 @@ def options(scheme: str, address: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("scheme", ["s3", "gs", "abfs"])
-def test_who_does_not_answer_is_named_in_time(
+def test_a_server_that_does_not_respond_is_named_in_time(
     silent: str, scheme: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     url, given = f"{scheme}://bucket/lake", options(scheme, silent)
     begun = time.monotonic()
-    with pytest.raises(StoreError) as told:
+    with pytest.raises(StoreError) as raised:
         first_answer(lambda: ledger.open(url, given), url, given, timeout_s=0.5)
 
     assert time.monotonic() - begun < 5
-    assert silent in str(told.value)
-    assert "no answer came within 0.5 s; check the network" in str(told.value)
-    assert KEY not in str(told.value)
+    assert silent in str(raised.value)
+    assert "no answer came within 0.5 s; check the network" in str(raised.value)
+    assert KEY not in str(raised.value)
     assert capfd.readouterr() == ("", "")
 
 
-def test_what_the_first_request_finds_wrong_is_told_as_it_is() -> None:
+def test_what_the_first_request_finds_wrong_is_raised_as_it_is() -> None:
     def ask() -> None:
         raise NotFoundError("nothing there")
 

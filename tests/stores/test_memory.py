@@ -135,7 +135,7 @@ def test_the_same_bytes_win_once(body: bytes) -> None:
     ],
     ids=["create", "replace", "read", "exists", "keys", "delete", "lock", "open"],
 )
-def test_whoever_is_stopped_in_here_keeps_nobody_waiting(
+def test_a_thread_stopped_in_the_store_blocks_no_other(
     stopped: Callable[[MemoryStore], object],
 ) -> None:
     """A signal handler waits for what other threads commit while its own thread is in here."""

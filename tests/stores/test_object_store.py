@@ -85,8 +85,8 @@ class TestMoto(ObjectStoreContract):
     test_many_files_by_racing_threads_have_one_winner_a_key = None  # type: ignore[assignment]
     # Bytes in one process's memory: torn reads could not show, and it is the slowest.
     test_a_random_history_agrees_with_a_dictionary = None  # type: ignore[assignment]
-    test_a_reader_beside_a_writer_never_sees_a_part = None  # type: ignore[assignment]  # left out
-    test_a_reader_beside_replacements_sees_one_or_the_other = None  # type: ignore[assignment]
+    test_a_reader_alongside_a_writer_never_sees_a_part = None  # type: ignore[assignment]  # left out
+    test_a_reader_alongside_replacements_sees_one_or_the_other = None  # type: ignore[assignment]
 
     @pytest.fixture
     def server(self, moto: Server) -> Server:

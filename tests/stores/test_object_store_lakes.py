@@ -67,17 +67,17 @@ def test_a_table_lives_in_a_bucket(server: Server) -> None:
 
 
 @stored_in
-def test_processes_lose_nothing_that_they_were_told(server: Server) -> None:
+def test_processes_lose_no_acknowledged_commit(server: Server) -> None:
     url = fresh(server)
     shop(url, server.options)
     arguments = ("-m", "tests.stores.lake_worker", url, json.dumps(server.options))
     commands = [(*arguments, f"w{number}", EACH) for number in range(WRITERS)]
-    told = [printed.split() for printed in race(*commands, timeout_s=100)]
+    printed_names = [printed.split() for printed in race(*commands, timeout_s=100)]
 
-    assert [len(each) for each in told] == [EACH] * WRITERS
+    assert [len(each) for each in printed_names] == [EACH] * WRITERS
     table = ledger.open(url, server.options).table("shop.orders")
     names = Counter(table.at().schema.names)
-    assert names == Counter(["id", "day", *(name for each in told for name in each)])
+    assert names == Counter(["id", "day", *(name for each in printed_names for name in each)])
     assert table.state.version == WRITERS * EACH
 
 

@@ -82,7 +82,7 @@ def test_a_ledger_is_the_same_through_either_client(
 
 
 @pytest.mark.parametrize("name", ["seaweedfs", "azurite"])
-def test_it_tells_the_servers_clock(name: str, request: pytest.FixtureRequest) -> None:
+def test_it_returns_the_servers_clock(name: str, request: pytest.FixtureRequest) -> None:
     server = Faster(request.getfixturevalue(name))
     store = open_store(fresh(server), server.options)
     ahead = millis_ahead(store, now_millis, RetryPolicy())
@@ -103,7 +103,7 @@ def test_a_server_that_ignores_the_condition_is_refused(
         open_store(fresh(server), server.options).create("a", b"1")
 
 
-def test_wrong_credentials_are_told_and_never_quoted(seaweedfs: S3Server) -> None:
+def test_wrong_credentials_are_reported_and_never_quoted(seaweedfs: S3Server) -> None:
     options = {**Faster(seaweedfs).options, "secret": "not-the-secret"}
     store = open_store(fresh(seaweedfs), options)
     with pytest.raises(StoreError, match="credentials") as refused:
@@ -115,7 +115,7 @@ def test_wrong_credentials_are_told_and_never_quoted(seaweedfs: S3Server) -> Non
         assert seaweedfs.key not in str(error.value)
 
 
-def test_a_bucket_that_does_not_exist_is_told_at_the_first_write(seaweedfs: S3Server) -> None:
+def test_a_bucket_that_does_not_exist_is_reported_at_the_first_write(seaweedfs: S3Server) -> None:
     with pytest.raises(StoreError, match="no such bucket; create it"):
         open_store("s3://nowhere/lake", Faster(seaweedfs).options).create("a", b"1")
 
@@ -129,7 +129,7 @@ def _read_in_child(store: ObjectStore, answers: SimpleQueue[str]) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 @pytest.mark.parametrize(("start", "said"), [("fork", "start processes with"), ("spawn", "b'1'")])
-def test_a_forked_child_is_told_instead_of_hanging_and_a_spawned_one_reads(
+def test_a_forked_child_raises_instead_of_hanging_and_a_spawned_one_reads(
     seaweedfs: S3Server, start: str, said: str
 ) -> None:
     store = open_store(fresh(seaweedfs), Faster(seaweedfs).options)

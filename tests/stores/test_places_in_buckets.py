@@ -64,7 +64,9 @@ def ids(table: Table) -> list[int]:
 
 
 @pytest.mark.parametrize("name", ["seaweedfs"])
-def test_a_copied_bucket_is_told_and_goes_its_own_way_once_it_is_said(server: S3Server) -> None:
+def test_a_copied_bucket_is_reported_and_goes_its_own_way_once_it_is_declared(
+    server: S3Server,
+) -> None:
     url = fresh(server)
     original = made(url, server.options)
     other = copied(server, url)

@@ -144,7 +144,7 @@ def as_somebody_else() -> Iterator[None]:
         os.seteuid(0)
 
 
-def test_who_may_not_write_is_told_and_may_read(shared: Path) -> None:
+def test_a_caller_without_write_access_gets_an_error_and_may_read(shared: Path) -> None:
     table = orders(lake_on(LocalStore(shared / "lake")))
     table.alter([SetOption("k", "v")], commit_id="mine")
     folders = [shared / "lake", *(each for each in (shared / "lake").rglob("*") if each.is_dir())]
@@ -233,7 +233,7 @@ assert read.alter([ledger.SetOption("k", "w")]).version == 2
 """
 
 
-def test_a_full_and_a_read_only_disk_are_told_and_can_be_read(tmp_path: Path) -> None:
+def test_a_full_and_a_read_only_disk_are_reported_and_can_be_read(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = f"mount --make-rprivate / && mount -t tmpfs -o size=1M tmpfs {disk}"

@@ -15,7 +15,7 @@ class Listening(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Taking)
-        self.told: list[tuple[str, str | None, bytes]] = []
+        self.received: list[tuple[str, str | None, bytes]] = []
 
 
 class Taking(BaseHTTPRequestHandler):
@@ -23,7 +23,7 @@ class Taking(BaseHTTPRequestHandler):
 
     def do_PUT(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.told.append((self.path, self.headers["Expect"], body))
+        self.server.received.append((self.path, self.headers["Expect"], body))
         self.send_response(200)
         self.send_header("Content-Length", "0")
         self.end_headers()
@@ -54,4 +54,4 @@ def test_a_commit_does_not_wait_to_be_asked_for_its_body(listening: Listening) -
 
     assert bucket.create("log/0.json", b"{}")
 
-    assert listening.told == [("/lakes/root/log/0.json", None, b"{}")]
+    assert listening.received == [("/lakes/root/log/0.json", None, b"{}")]

@@ -88,12 +88,14 @@ def test_a_bucket_that_does_not_exist_is_named(name: str, request: pytest.Fixtur
         open_store(url, server.options).create("a", b"1")
 
 
-def test_a_google_bucket_that_does_not_exist_is_told_at_the_first_write(fake_gcs: Server) -> None:
+def test_a_google_bucket_that_does_not_exist_is_reported_at_the_first_write(
+    fake_gcs: Server,
+) -> None:
     with pytest.raises(StoreError, match="no such bucket; create it"):
         ledger.open("gs://nowhere/lake", fake_gcs.options).create_database("shop")
 
 
-def test_wrong_credentials_are_told_at_once_and_never_quoted(seaweedfs: S3Server) -> None:
+def test_wrong_credentials_are_reported_at_once_and_never_quoted(seaweedfs: S3Server) -> None:
     options: dict[str, Any] = {**seaweedfs.options, "secret": "not-the-secret"}
     store = open_store(root(seaweedfs, "denied"), options)
 
@@ -107,7 +109,7 @@ def test_wrong_credentials_are_told_at_once_and_never_quoted(seaweedfs: S3Server
         assert seaweedfs.key not in str(error.value)
 
 
-def test_a_bucket_that_goes_away_is_told_at_once(moto: S3Server) -> None:
+def test_a_bucket_that_goes_away_is_reported_at_once(moto: S3Server) -> None:
     """A refusal, not a silence that a writer would wait for."""
     bucket = "goes-away"
     client = moto.client()

@@ -72,7 +72,7 @@ def test_others_are_let_in_once_a_file_shows_and_before_it_is_durable(tmp_path: 
     assert seen == [(b"1", True)]
 
 
-def test_who_goes_on_holds_the_lock_to_its_end(tmp_path: Path) -> None:
+def test_a_continuing_writer_holds_the_lock_to_its_end(tmp_path: Path) -> None:
     store, seen = disk(tmp_path), []
     store.at_sync = lambda: seen.append(is_free(store))
 

@@ -39,7 +39,7 @@ def test_an_endpoint_that_nobody_listens_at_is_no_clients_error(moto: S3Server) 
     assert failed.value.__cause__ is not None
 
 
-def test_credentials_that_do_not_allow_it_are_told(seaweedfs: S3Server) -> None:
+def test_credentials_that_do_not_allow_it_are_reported(seaweedfs: S3Server) -> None:
     table = orders(seaweedfs)
     with pytest.raises(StoreError, match=r"403.*credentials do not allow it") as failed:
         data_files(
@@ -60,7 +60,7 @@ def test_a_file_that_goes_while_it_is_read_does_not_exist(moto: S3Server) -> Non
         read_footers([f"{BUCKET}/gone.parquet"], filesystem=filesystem)
 
 
-def test_the_other_clients_errors_are_told_apart_by_their_cause() -> None:
+def test_the_other_clients_errors_are_distinguished_by_their_cause() -> None:
     from aiohttp import ClientPayloadError
     from azure.core.exceptions import ClientAuthenticationError, ServiceRequestError
     from botocore.exceptions import NoCredentialsError
