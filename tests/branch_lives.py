@@ -1,4 +1,4 @@
-"""Random lives of tables with branches, beside a model that says plainly what they are."""
+"""Random histories of tables with branches, compared with a plain model."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def shown(table: Table, branch: str | None = None, version: int | None = None) -
 
 
 class Model:
-    """What a table with branches is, said as plainly as can be."""
+    """A plain model of a table with branches."""
 
     def __init__(self) -> None:
         self.snapshots: list[Files] = []

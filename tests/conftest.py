@@ -1,4 +1,4 @@
-"""What every test may use."""
+"""Fixtures and options of all tests."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:
-    """Take over the figures of a process that did a part of the run."""
+    """Add the figures of a process that did a part of the run."""
     del error
     FIGURES.update(getattr(node, "workeroutput", {}).get("programme", {}))
 

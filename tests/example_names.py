@@ -1,4 +1,4 @@
-"""What the examples in the docstrings of `Ledger`, `Table` and `TableAt` begin with."""
+"""Names defined for the examples in the docstrings of `Ledger`, `Table` and `TableAt`."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class LosesRequests(SometimesFaulty):
 
 
 class DeliversTwice(SometimesFaulty):
-    """A client below resends the create, and so tells the winner that the key exists."""
+    """A client below resends the create, and so reports to the winner that the key exists."""
 
     def create(self, key: str, body: bytes) -> bool:
         answer = super().create(key, body)
@@ -164,7 +164,7 @@ class DiesAfter(Wrapped):
 
 
 class Mortal(Wrapped):
-    """Dies at a write, after so many."""
+    """Dies at a write, after a number of writes."""
 
     def __init__(self, inner: Store, writes: int) -> None:
         super().__init__(inner)

@@ -90,5 +90,5 @@ class Elsewhere(MemoryStore):
 
     @property
     def url(self) -> str:
-        """Where it says that it is."""
+        """Its own root location."""
         return self._url

@@ -25,9 +25,9 @@ ROOT: Final = Path(__file__).parents[1]
 
 _ASKING = """#!{python} -IS
 import array, os, socket, struct, sys
-told = [os.fsencode(each) for each in (os.getcwd(), str(len(sys.argv)), *sys.argv)]
-told += [name + b"=" + value for name, value in os.environb.items()]
-body = b"\\0".join(told)
+sent = [os.fsencode(each) for each in (os.getcwd(), str(len(sys.argv)), *sys.argv)]
+sent += [name + b"=" + value for name, value in os.environb.items()]
+body = b"\\0".join(sent)
 streams = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0, 1, 2]))]
 with socket.socket(socket.AF_UNIX) as loaded:
     loaded.connect({place!r})
@@ -51,7 +51,7 @@ def loaded_command() -> Iterator[Path]:
         command.chmod(0o755)
         with socket.socket(socket.AF_UNIX) as listening:
             listening.bind(str(place))
-            # Whoever asks before everything is imported waits.
+            # A client that connects before everything is imported waits.
             listening.listen(64)
             loaded = _loaded(listening)
         try:
@@ -70,7 +70,7 @@ def _loaded(listening: socket.socket) -> subprocess.Popen[bytes]:
 
 
 def main(listening: socket.socket) -> None:
-    """Fork a command for each who asks, until stdin ends with the process that started this."""
+    """Fork a command for each client, until stdin ends with the process that started this."""
     for package in ("ledger", "projections"):
         for each in walk_packages([str(ROOT / package)], f"{package}."):
             if not each.name.endswith("__main__"):
@@ -89,7 +89,7 @@ def main(listening: socket.socket) -> None:
 
 
 def _reap(options: int) -> None:
-    """Take note of who ended, waiting for none of them or for all."""
+    """Record the children that ended, waiting for none of them or for all."""
     with suppress(ChildProcessError):
         while os.waitpid(-1, options) != (0, 0):
             pass

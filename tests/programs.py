@@ -54,7 +54,7 @@ def start(*arguments: object) -> subprocess.Popen[str]:
 
 
 def race(*commands: Sequence[object], timeout_s: float) -> list[str]:
-    """Start a Python a command and let all go on at once; return what each prints from then on.
+    """Start a Python a command and release all at once; return what each prints from then on.
 
     Each prints `ready` and waits for a line.
     """

@@ -20,12 +20,12 @@ def needs_pypaimon() -> None:
 
 
 class _Missing:
-    """What stands for each of its names where it is not installed."""
+    """The substitute for each of its names where it is not installed."""
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_"):
             needs_pypaimon()
-        # Whoever looks for tests asks each name of a module for what is not pypaimon's, either.
+        # Test discovery reads attributes of each name of a module that are not pypaimon's, either.
         raise AttributeError(name)
 
     def __call__(self, *_: Any) -> NoReturn:

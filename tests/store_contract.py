@@ -1,4 +1,4 @@
-"""What every store must do: subclass `StoreContract` in the store's test file."""
+"""Contract of every store: subclass `StoreContract` in the store's test file."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class StoreContract:
         raise NotImplementedError
 
     def test_the_store_says_whose_clock_knows_the_time(self, store: Store) -> None:
-        """None: nobody but this machine; else the service's, which is asked as often as wanted."""
+        """None: this machine alone; else the service's, which is asked as often as wanted."""
         clocks = [store.clock(), store.clock(), store.ask_clock()]
 
         assert len({each is None for each in clocks}) == 1
@@ -309,7 +309,7 @@ class StoreContract:
         assert list(store.read_many(names)) == [model.get(name) for name in names]
 
     def test_racing_threads_have_one_winner_a_key(self, store: Store) -> None:
-        """The stored body is the winner's, whoever was told False lost."""
+        """The stored body is the winner's, and each caller that got False lost."""
         writers, keys = 8, [f"log/{number:020d}" for number in range(200)]
         winners: list[list[bytes]] = [[] for _ in keys]
         barrier = threading.Barrier(writers)

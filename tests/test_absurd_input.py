@@ -1,5 +1,5 @@
-"""What no table holds, at each door of the library: refused with a typed error, soon, and nothing
-lands. Arguments by themselves are in `test_public_arguments`, the command line in `cli`."""
+"""Absurd input at each entry point of the library: rejected soon with a typed error, nothing
+committed. Arguments by themselves are in `test_public_arguments`, the command line in `cli`."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ SOURCES = sorted([*ROOT.glob("ledger/**/*.py"), *ROOT.glob("projections/**/*.py"
 
 MOST_FUNCTION_LINES = 70
 
-# Each room may import itself and what stands before it.
+# Each package may import itself and those before it.
 ROOMS = [
     "ledger.model",
     "ledger.locations",
@@ -176,7 +176,7 @@ def test_what_decides_reads_no_clock_and_does_no_io(path: Path) -> None:
 def test_dialects_do_not_know_each_other(path: Path) -> None:
     parts = module_of(path).split(".")
     if parts[0] == "projections" and len(parts) > 1 and parts[1] in {*DIALECTS, "statistics"}:
-        # The shapes in which statistics are told are the DLF API's, which is no format of tables.
+        # The shapes of reported statistics are the DLF API's, which is no format of tables.
         unknown = FORMATS if parts[1] == "statistics" else {*DIALECTS} - {parts[1]}
         others = [f"projections.{each}" for each in unknown]
         for imported in imports_of(path):
@@ -219,7 +219,7 @@ def test_heavy_libraries_are_imported_where_they_are_used(path: Path) -> None:
 
 @pytest.mark.parametrize("path", SOURCES, ids=module_of)
 def test_arrow_reads_no_bytes_of_python_by_threads(path: Path) -> None:
-    """Arrow's threads may let go of them while the interpreter ends, which aborts the process."""
+    """Arrow's threads may release them while the interpreter ends, which aborts the process."""
     text = path.read_text()
     for called in re.finditer(r"(?:read_table|ParquetFile)\((.*)", text):
         owned = called[1].startswith(("arrow_owned(", "path)", "stream)"))
@@ -384,7 +384,7 @@ def test_only_the_stores_ask_which_class_a_store_is(path: Path) -> None:
 
 
 SPELL_PLACES = ("ledger.stores", "ledger.locations", "ledger.decide.catalog")
-"""What opens places, what knows what texts mean, and what a user may call a new location."""
+"""The modules that open places, interpret texts, and accept a user's new location."""
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=module_of)
@@ -411,7 +411,7 @@ def test_the_ledger_lists_no_formats(path: Path) -> None:
     found = said & FORMATS
     assert found <= set(names.split()), (
         f"{module} names {sorted(found)}: ask `ledger.formats` which there are, or the state's "
-        "origin where a table was born"
+        "origin of an imported table"
     )
     assert found >= set(names.split()), f"{module} no longer names {names} ({why})"
 

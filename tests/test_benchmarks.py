@@ -51,7 +51,7 @@ def test_every_figure_of_the_page_of_speeds_has_a_command_that_there_is(command:
     for option, value in given.items():
         parameter = signature(main).parameters[option.removeprefix("--").replace("-", "_")]
         assert type(parameter.default)(value) is not None
-    # Whoever changes it finds out by a test that runs it small.
+    # A change of it is caught by a test that runs it small.
     short = name.rpartition(".")[2]
     tests = (each.read_text() for each in Path(__file__).parent.rglob("test_*.py"))
     assert any(f"{short}.run(" in each or f'"{name}"' in each for each in tests)

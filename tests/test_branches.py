@@ -1,4 +1,4 @@
-"""Branches of the ledger's own tables: each is what a plain model says, and main never notices."""
+"""Branches of the ledger's own tables: each is what a plain model says, and main never changes."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Block:
 def blocks(page: Path) -> Iterator[Block]:
     """Yield a page's blocks; output right below a block is that block's.
 
-    A `console` block installs lakeledger itself, which whoever runs this has done.
+    A `console` block installs lakeledger itself, which is done before the tests run.
     """
     text = page.read_text()
     found = list(FENCE.finditer(text))

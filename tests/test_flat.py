@@ -40,7 +40,7 @@ pytestmark = pytest.mark.usefixtures("nothing_old_to_collect")
 SHORT = 50
 LONG = SHORT + 15 * CHECKPOINT_INTERVAL
 LOGARITHMIC = 2
-"""What is older than a checkpoint lies in a few files more, each of them asked in memory."""
+"""Requests for data older than a checkpoint: a few files more, each looked up in memory."""
 
 
 class Calls:
@@ -68,7 +68,7 @@ class Calls:
 
 @frozen
 class Cost:
-    """What one commit came to."""
+    """The costs of one commit."""
 
     requests: int
     calls: int
@@ -79,7 +79,7 @@ Past = tuple[dict[str, bytes], tuple[str, ...]]
 
 @cache
 def lived(kind: Kind, version: int) -> Past:
-    """Return the bodies of a ledger whose table stands at a version, and the files last added."""
+    """Return the bodies of a ledger whose table is at a version, and the files last added."""
     store = memory()
     life = born(kind, store)
     life.live(range(1, version + 1))
@@ -131,12 +131,12 @@ def test_a_commit_costs_the_same_in_a_long_history(kind: Kind, by: str) -> None:
     grown: list[str] = []
     changes = changes_of(kind)
     ages = [(each, lived(kind, each)) for each in (SHORT, LONG)]
-    # Around everything, since the threads that land commits are counted from their start.
+    # Around everything, since committer threads are counted from their start.
     with Calls() as calls:
         sides = [Side(kind, past, f"flat-{kind.name}-{by}-{age}", calls) for age, past in ages]
         for change in changes.values():
             for side in sides:
-                # Whoever comes first reads what a handle then knows by heart.
+                # The first call reads what the handle then caches.
                 side.by_the_same_handle(change)
         for name, change in changes.items():
             short, long = (ASKED[by](side, change) for side in sides)

@@ -208,7 +208,7 @@ LOCAL_ONLY = ("/etc/", "file:", "FILE:")
 
 
 def may_be_named(url: str) -> bool:
-    """Whether a user may name a URL, which is opened then: a host, or a file of this machine."""
+    """Return whether a user may name a URL, which is opened then: a host, or a local file."""
     family = family_of(url) if url.isprintable() else ""
     return "::" not in url and (family in SCHEMES or url.startswith("/"))
 

@@ -1,4 +1,4 @@
-"""Which texts mean one file, and what a table's files are called."""
+"""Texts that mean the same file, and the names of a table's files."""
 
 from __future__ import annotations
 

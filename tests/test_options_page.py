@@ -29,10 +29,10 @@ NO_OPTIONS = frozenset(
         *("from-snapshot-full", "from-timestamp", "latest-delta", "latest-full", "range-bitmap"),
         *("hadoop-catalog", "hive-catalog", "rest-catalog", "table-location", "shared-shredding"),
         "values-time",
-        # Parts of keys, which stand on the page behind `fields.NAME.`.
+        # Parts of keys, which the page lists behind `fields.NAME.`.
         *("aggregate-function", "ignore-retract", "list-agg-delimiter", "map.storage-layout"),
         *("map.shared-shredding.max-columns", "map.shared-shredding.column-placement-policy"),
-        # Older or general words that stand for another key, or for the family of one.
+        # Older or general words that mean another key, or the family of one.
         *("default-aggregate-function", "re-typed", "variant.shredding", "fields.NAME.NAME"),
     }
 )
@@ -44,7 +44,7 @@ def families(key: str) -> str:
 
 
 def declared() -> set[str]:
-    """What tables of the code declare as options."""
+    """The options that tables of the code declare."""
     own = {
         value
         for room in (rules, personal)

@@ -1,4 +1,4 @@
-"""Where tables may be, who may begin a log there, and what is told when one is gone."""
+"""Locations of tables, the right to begin a log there, and errors when one is gone."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _forged(lake: Ledger, path: str, name: str = "ext") -> None:
 
 
 def _last_first(lake: Ledger, tmp_path: Path, path: str) -> Ledger:
-    """Return a ledger whose last commit creates a table at a path that somebody forged."""
+    """Return a ledger whose last commit creates a table at a forged path."""
     lake.create_table("shop.last", _SCHEMA, location=str(tmp_path / "honest"))
     _forged(lake, path, "last")
     return ledger.open(lake.url, author="me")
@@ -130,7 +130,7 @@ def test_opening_an_untrusted_ledger_writes_and_deletes_nothing_outside(
     before = sorted(victim.rglob("*"))
     os.utime(victim / "_ledger/log/.tmp-0123456789abcdef", (0, 0))
     forged = _last_first(lake, tmp_path, spell.format(victim))
-    # A stranger keeps no note of a birth that was none.
+    # Another process keeps no record of a creation that did not happen.
     shutil.rmtree(tmp_path / "lake/_ledger/tables")
 
     with pytest.raises(DamagedLogError, match="only the call that creates a table writes one"):

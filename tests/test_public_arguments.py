@@ -221,7 +221,7 @@ def test_what_an_argument_is_not_is_refused_by_its_name(what: str, name: str) ->
             if isinstance(found, Iterator):
                 next(found, None)
         except LedgerError:
-            # Who was refused changed nothing, so that the next one can be asked of the same.
+            # A rejected call changed nothing, so that the next one can use the same table.
             continue
         except OSError as error:
             # No file has such a name, says the system.

@@ -222,7 +222,7 @@ LINES: tuple[tuple[str, ...], ...] = (
     ("rename", "shop.orders", "shop.purchases"),
     ("drop", "shop.purchases"),
 )
-"""What is run, one line after the other, in one ledger."""
+"""The examples, run one line after the other in one ledger."""
 
 
 def documents() -> Iterator[str]:
@@ -519,7 +519,7 @@ def option_names() -> set[str]:
         if cells[0] in {"option", "topic"}:
             column = ("option", "topic").index(cells[0])
         elif line.startswith("| "):
-            # What stands between parentheses are values.
+            # The texts between parentheses are values.
             found |= set(re.findall(r"`([^`]+)`", re.sub(r"\([^()]*\)", "", cells[column])))
     return found
 

@@ -1,4 +1,4 @@
-"""What the package asks for can be found by old resolvers, which try versions one by one."""
+"""Old resolvers, which try versions one by one, find the package's requirements."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def capped(texts: Iterable[str]) -> dict[str, Version]:
 
 
 def test_pypaimon_is_missing_only_with_a_pyarrow_that_it_does_not_take() -> None:
-    # Else hundreds of tests of its readers would be skipped, and nobody would see it.
+    # Else hundreds of tests of its readers would be skipped unnoticed.
     taken = capped(EXTRAS["test"]).get("pyarrow")
     is_taken = taken is not None and Version(version("pyarrow")) < taken
     assert find_spec("pypaimon") is not None or not is_taken

@@ -22,7 +22,7 @@ Columns = dict[str, str]
 
 
 def applied(columns: Columns, change: dict[str, Any]) -> Columns:
-    """What the change does to names and types, in plain dictionaries."""
+    """Apply the change to names and types, in plain dictionaries."""
     match change["type"]:
         case "createTable":
             return {each["name"]: each["type"] for each in change["fields"]}
@@ -137,7 +137,7 @@ def test_a_diff_from_any_version_leads_to_the_newest_and_each_change_is_listed_o
             is_same = table.at(version=version).schema.fields == table.at().schema.fields
             assert (not changes) == is_same
             back = table.plan_revert(version)
-            # What a rule forbids forwards is forbidden backwards, and told.
+            # A change forbidden forwards is forbidden backwards, and reported.
             forbidden = ("cannot", "may hold NULL already")
             refused = any(each in back.reasons[0] for each in forbidden) if back.reasons else False
             assert back.is_possible or not changes or refused, back.reasons

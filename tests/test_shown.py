@@ -1,4 +1,4 @@
-"""What handles, instants and plans show of themselves, and what a schema is taken from."""
+"""The representations of handles, instants and plans, and the sources of a schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is imported when: counted in modules, since times depend on the machine."""
+"""Imports at startup: counted in modules, since times depend on the machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""update_schema on real tables: what it leads to, beside whom it lands, and what it leaves."""
+"""update_schema on real tables: its result, concurrent writers, and what stays unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of a space of inputs one run looks at: a part in `.ci/run`, all of it in `.ci/long`.
+"""The share of a space of inputs that a run tests: a part in `.ci/run`, all in `.ci/long`.
 
 A law that hypothesis draws inputs for runs in both, with fewer of them in `.ci/run`. Where inputs
 are parameters, seeds above all, the first ones run in `.ci/run` and the rest in `.ci/long`.
@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 
 PART: Final = 4
-"""Of so many inputs of a law `.ci/run` draws one."""
+"""`.ci/run` draws one of this many inputs of a law."""
 
 DRAWN: Final = 100
 """Inputs of a law that asks for no number of its own, in `.ci/long`."""

@@ -1,4 +1,4 @@
-"""Toy: a third format, which has a word for what nobody else minds."""
+"""Toy: a third format, which has rules of its own."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from projections.statistics.query import totals
 
 @define
 class ToyRules:
-    """Refuses columns, files and tags that have `toy` in their name; and DATE beside Iceberg."""
+    """Rejects columns, files and tags that have `toy` in their name; and DATE with Iceberg."""
 
     name: str = "toy"
     title: str = "Toy"
@@ -84,7 +84,7 @@ class Indifferent(ToyRules):
 
 
 class Toy:
-    """What the entry point of a test's package names."""
+    """The object that the entry point of a test's package names."""
 
     def __init__(self, rules: ToyRules) -> None:
         self.rules = rules
@@ -123,7 +123,7 @@ class ToyManifests:
 
 
 class ToyPublisher:
-    """Lets nobody find anything but how many rows there are."""
+    """Returns only the number of rows."""
 
     what = "how many toys there are"
     makes_snapshot = False

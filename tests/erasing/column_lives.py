@@ -43,7 +43,7 @@ def holding_deep(store: Store, text: str) -> list[str]:
 
 
 def bound(text: str) -> str:
-    """Return a text's bytes in hex, as whoever writes files cuts them."""
+    """Return a text's bytes in hex, as writers of files truncate them."""
     return text[:16].encode().hex()
 
 
@@ -114,6 +114,6 @@ class ColumnLife:
 
     @property
     def mail(self) -> str:
-        """What the column of mails is called now."""
+        """The current name of the column of mails."""
         names = self.lake.table("shop.people").state.schema.names
         return next(each for each in names if each.startswith("mail"))

@@ -28,7 +28,7 @@ def secret(rng: random.Random) -> str:
 
 
 def spellings(text: str) -> Iterator[bytes]:
-    """Yield how a text may stand in a file."""
+    """Yield the encodings of a text in a file."""
     yield text.encode()
     yield json.dumps(text)[1:-1].encode()
     yield json.dumps(text, ensure_ascii=False)[1:-1].encode()
@@ -59,7 +59,7 @@ class Life:
         self.steps = 0
 
     def who(self) -> CommitOptions:
-        """Return who commits the next, and why; some name others."""
+        """Return author and message of the next commit; some name other people."""
         rng = self.rng
         options: CommitOptions = {"author": rng.choice(self.people)}
         if rng.random() < 0.6:

@@ -1,4 +1,4 @@
-"""Values of personal columns are erased wherever they stood, and readers go on without them."""
+"""Values of personal columns are erased everywhere, and readers continue without them."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def exported(store: Store) -> bytes:
 
 
 class Interrupted(Wrapped):
-    """Before its n-th write something else is done, once; nobody is locked out."""
+    """Runs a callback once before its n-th write; no lock is held."""
 
     def __init__(self, inner: Store, before: int, between: Callable[[], object]) -> None:
         super().__init__(inner)
@@ -325,7 +325,7 @@ def test_two_erasures_at_once_of_one_file_bring_nothing_back() -> None:
     for writes in itertools.count():
         store = memory()
         people(store).append([file("a", ANN), file("b", BOB)])
-        # The first reads, and is stopped before a write; the second runs whole; the first goes on.
+        # The first reads, and stops before a write; the second runs whole; the first goes on.
         stopped = Interrupted(store, writes, partial(lake_on(store).erase, text=BOB))
         lake_on(stopped).erase(text=ANN)
 

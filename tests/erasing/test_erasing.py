@@ -1,4 +1,4 @@
-"""What is kept of a person is erased: wherever it stood, whenever the eraser dies."""
+"""Erasure removes all that is kept of a person, also if the eraser dies midway."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_an_eraser_that_dies_at_any_write_is_asked_again_and_ends() -> None:
 
 
 def test_what_goes_under_an_id_that_recorded_another_erasure_is_recorded_too() -> None:
-    """No digest says of whom an erasure was, so that an id cannot tell."""
+    """No digest identifies the erased person, so an id does not either."""
     store = memory()
     lake = erasable(store)
     table = orders(lake)

@@ -96,7 +96,7 @@ def bounds(value: Value, name: str) -> tuple[str, str]:
 
 
 def typed(value: Value, source: str, target: str) -> set[str]:
-    """Return what a person may type for a value, who sees it as either type."""
+    """Return what a person may type for a value that is shown as either type."""
     read = cast(value, TYPES[source], TYPES[target])
     texts = {*spellings(value, TYPES[source])}
     if read is not None:

@@ -1,4 +1,4 @@
-"""Tables that were born elsewhere, event by event; Iceberg's has one of every kind of its facts."""
+"""Imported tables, event by event; Iceberg's has one of every kind of its facts."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ LIFE: tuple[tuple[TableEvent, ...], ...] = (
         e.SourceFollowed("file:/lake/t/metadata/2.json", 77),
     ),
 )
-"""What happens to it, commit by commit."""
+"""Its events, commit by commit."""
 
 _ID, _DAY = FieldObject(0, "id", "BIGINT NOT NULL"), FieldObject(4, "day", "DATE")
 _IN_PAIMON = TableCreated(
@@ -146,7 +146,7 @@ PAIMON_LIFE: tuple[tuple[TableEvent, ...], ...] = (
         PaimonBranchUpdated(branch_name="dev", removed=("tag/tag-a",)),
     ),
 )
-"""A table that was born in Paimon, its creation first."""
+"""A table imported from Paimon, its creation first."""
 
 _IN_DELTA = TableCreated(
     identifier=NAME,
@@ -180,7 +180,7 @@ DELTA_LIFE: tuple[tuple[TableEvent, ...], ...] = (
     ),
     (e.SchemaReplaced((DAY, ID)), DeltaFollowed(delta_version=9, timestamp_millis=80)),
 )
-"""A table that was born in Delta, its creation first."""
+"""A table imported from Delta, its creation first."""
 
 PROMOTED = TablePromoted(source="file:/lake/t", catalog="prod:s.t", last_snapshot_id=5)
 OWN = 6

@@ -18,7 +18,7 @@ VIEW = ViewSchema((), "SELECT 1", {"spark": "SELECT 1L"}, "old", {"a": "1"})
 
 
 class Catalog:
-    """A catalog in memory: what is asked of it lands at once."""
+    """A catalog in memory: each request is committed at once."""
 
     def __init__(self) -> None:
         self.state: CatalogState | None = None

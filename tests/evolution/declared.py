@@ -1,4 +1,4 @@
-"""Tables that declare formats, and what is refused of them."""
+"""Tables that declare formats, and the changes that are rejected."""
 
 from __future__ import annotations
 

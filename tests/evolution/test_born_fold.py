@@ -1,4 +1,4 @@
-"""What the fold makes of tables that were born elsewhere."""
+"""The fold of imported tables."""
 
 from __future__ import annotations
 

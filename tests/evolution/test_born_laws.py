@@ -1,4 +1,4 @@
-"""What holds of every table that was born elsewhere, whatever the format."""
+"""Laws of imported tables of every format."""
 
 from __future__ import annotations
 

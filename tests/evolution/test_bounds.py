@@ -1,4 +1,4 @@
-"""Every number from outside is refused, or everything that reads the log can say it."""
+"""Every number from outside is rejected, or every reader of the log can represent it."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ DOORS: dict[type, Ask] = {
     BlobMetadata: blobs,
     Schema: evolves,
 }
-"""How each kind of record comes in."""
+"""The entry point of each kind of record."""
 
 
 def cases() -> Iterator[tuple[str, Ask, str, Bound]]:

@@ -1,4 +1,4 @@
-"""Every number that an event or a file says is one that may stand in a log, or it is found."""
+"""Every number in an event or a file is valid in a log, or it is reported."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def parts(annotation: Any) -> Iterator[Any]:
 
 
 def records() -> set[type[Struct]]:
-    """What stands in commits, with all that is nested there."""
+    """The types of commits, with all that is nested there."""
     found: set[type[Struct]] = set()
     left: list[Any] = [Transaction, FileChange, *get_args(TableEvent), *get_args(CatalogEvent)]
     while left:
@@ -78,7 +78,7 @@ CHECKED: dict[type[Struct], dict[str, Any]] = {
     PartitionField: {"transform": "day", "source_id": 1, "field_id": 1000},
     SortField: {"transform": "day", "source_id": 1},
 }
-"""What a record needs to be made at all."""
+"""The required arguments of a record."""
 
 
 def is_found(kind: type[Struct], name: str, value: object) -> bool:

@@ -125,7 +125,7 @@ def test_a_table_keeps_location_and_creation_through_a_rename() -> None:
 
 
 class Walked(dict[Identifier, TableEntry]):
-    """Counts how often somebody walked through it."""
+    """Counts the iterations over it."""
 
     walks = 0
 

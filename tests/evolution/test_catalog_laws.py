@@ -103,7 +103,7 @@ def committed(events: tuple[CatalogEvent, ...], version: int) -> Commit[CatalogE
 
 
 def history(asked: Sequence[CatalogRequest]) -> Commits:
-    """Return what requests become, one after the other; refused ones are left out."""
+    """Return what requests become, one after the other; rejected ones are left out."""
     commits: Commits = []
     builder = CatalogBuilder()
     for request in asked:
@@ -117,7 +117,7 @@ def history(asked: Sequence[CatalogRequest]) -> Commits:
 
 
 def in_order(state: CatalogState) -> str:
-    """Return a text that tells the order of mappings, too."""
+    """Return a text that shows the order of mappings, too."""
     return repr((state.databases, state.tables, state.views, sorted(state.used_paths)))
 
 

@@ -1,4 +1,4 @@
-"""Catalog requests decided again after somebody else won."""
+"""Catalog requests decided again after another writer won."""
 
 from __future__ import annotations
 

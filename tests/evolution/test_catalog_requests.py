@@ -1,4 +1,4 @@
-"""What a catalog answers to a request: names, locations, what is there and what is not."""
+"""Answers of a catalog to requests: names, locations, existing and missing entries."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ _odd = st.one_of(
 
 @given(kind=st.sampled_from(_KINDS), data=st.data())
 def test_a_change_is_taken_as_its_json_would_be_read(kind: Any, data: st.DataObject) -> None:
-    """Or refused: what is taken without being written and read back is the same either way."""
+    """Or rejected: what is taken without being written and read back is the same either way."""
     given_ = kind(**{each: data.draw(_odd, label=each) for each in kind.__struct_fields__})
     try:
         taken = well_formed(given_)

@@ -1,4 +1,4 @@
-"""What the fold takes of times and formats, and what it refuses, whoever wrote it."""
+"""Times and formats that the fold accepts and rejects, independent of the writer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_an_equal_time_follows_and_an_earlier_one_does_not() -> None:
 
 
 def ahead() -> TableBuilder:
-    """A table born at 100, with a commit of 900 by a clock that was ahead."""
+    """A table created at 100, with a commit of 900 by a clock that was ahead."""
     builder = grown()
     builder.commit(table_commit(900))
     return builder

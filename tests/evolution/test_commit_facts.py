@@ -1,4 +1,4 @@
-"""What Iceberg cannot say of files and tags is refused when it is committed, not when projected."""
+"""Files and tags that Iceberg cannot express are rejected at the commit, not at projection."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def file(path: str, *partition: Any, **facts: Any) -> FileChange:
 
 
 def refused(table: Table, wrong: FileChange) -> str:
-    """Return the rule by which a file is refused, and with it all that rides in its commit."""
+    """Return the rule that rejects a file and its whole commit."""
     before = table.state.version
     sound = file("sound.parquet", *(None for _ in wrong.partition), spec_id=wrong.spec_id)
     with pytest.raises(FormatError) as caught:

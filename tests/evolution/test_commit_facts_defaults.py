@@ -1,4 +1,4 @@
-"""Defaults that Iceberg cannot write are refused when they are set, where it has any."""
+"""Defaults that Iceberg cannot write are rejected when they are set, where it has any."""
 
 from __future__ import annotations
 

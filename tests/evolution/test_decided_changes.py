@@ -1,4 +1,4 @@
-"""What a change comes to: no more than was asked, and what is left out has a meaning."""
+"""Events of a change: no more than was asked, and what is left out has a meaning."""
 
 from __future__ import annotations
 

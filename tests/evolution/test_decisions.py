@@ -1,4 +1,4 @@
-"""What Paimon derives silently is a fact of its own; what corrupts is refused."""
+"""Values that Paimon derives silently are facts of their own; corrupting changes are rejected."""
 
 from __future__ import annotations
 

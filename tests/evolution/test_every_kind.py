@@ -42,7 +42,7 @@ ROWS = [
 
 
 def event_of_each() -> Iterator[Any]:
-    """Yield what phrases and tables born elsewhere are tested with, and one with all its keys."""
+    """Yield the changes that phrases and imported tables are tested with, and one with all keys."""
     lives = (event for events in LIVES.values() for each in events for event in each)
     for event in (*(each for each, _ in CASES), *lives, *map(whole, KINDS)):
         if type(event) in KINDS:
@@ -126,7 +126,7 @@ def test_every_kind_has_a_line_in_the_format_that_names_its_keys(kind: type) -> 
     tag = KINDS[kind]
     rows = " ".join(row for names, row in ROWS if tag in names)
     assert rows
-    # What stands there by reference to another row or table is named there.
+    # A reference to another row or table is named there.
     known = f"{rows} {FORMAT}" if "the same" in rows or "the keys of" in rows else rows
     keys = msgspec.structs.fields(kind)
     assert [k.encode_name for k in keys if not re.search(rf"\b{k.encode_name}\b", known)] == []

@@ -1,4 +1,4 @@
-"""What a table's log folds to does not depend on what else its process decides and folds."""
+"""The fold of a table's log does not depend on what else its process decides and folds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often a fold is looked at changes nothing of what it comes to."""
+"""Freezing a fold any number of times does not change its result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only Iceberg has, as JSON: the ledger's own says it, the dialects' documents cannot."""
+"""Changes of Iceberg alone as JSON: the ledger's own form has them, the dialects' do not."""
 
 from __future__ import annotations
 

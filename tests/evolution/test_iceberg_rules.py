@@ -1,4 +1,4 @@
-"""Whose rules hold: Paimon's where Paimon reads a table, Iceberg's alone where it does not."""
+"""Paimon's rules hold where Paimon reads a table, Iceberg's alone where it does not."""
 
 from __future__ import annotations
 

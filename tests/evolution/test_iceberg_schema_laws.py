@@ -84,7 +84,7 @@ Outcome = tuple[tuple[Leaf, ...], tuple[int, ...]] | None
 
 
 def of_model(schema: Schema, calls: list[Call]) -> tuple[list[Call], Outcome]:
-    """Return the calls that were not refused at once, and what they lead to."""
+    """Return the calls that were not rejected at once, and their results."""
     model = Model(schema)
     taken: list[Call] = []
     for each in calls:
@@ -144,7 +144,7 @@ def _ask_update(update: SchemaUpdate, kind: str, parts: tuple[Any, ...]) -> None
 
 
 def evolved(schema: Schema, calls: list[Call], rules: Rules) -> tuple[list[Call], Schema | None]:
-    """Return the calls that were not refused at once, and what they lead to."""
+    """Return the calls that were not rejected at once, and their results."""
     update = SchemaUpdate(schema)
     taken: list[Call] = []
     for each in calls:

@@ -44,7 +44,7 @@ def random_update(rng: random.Random, table: Table) -> UpdateSpec:
                 update = update.remove_field(rng.choice(names))
             case _:
                 update = update.rename_field(rng.choice(names), rng.choice(["p", "q", "r"]))
-    # In version 1 a spec beside the default one takes places that the next one needs.
+    # In version 1 a spec other than the default one takes places that the next one needs.
     may_stand_beside = table.state.schema.options["format-version"] != "1"
     return update.add_non_default_spec() if may_stand_beside and rng.random() < 0.1 else update
 

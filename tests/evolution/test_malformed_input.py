@@ -1,4 +1,4 @@
-"""Whatever stands in a JSON document, the answer is a schema or an error of the ledger's own."""
+"""Every JSON document gives a schema or an error of the ledger's own."""
 
 from __future__ import annotations
 

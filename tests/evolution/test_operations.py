@@ -1,4 +1,4 @@
-"""Every kind of change and of fact has one row, and nothing beside the rows knows the kinds."""
+"""Every kind of change and of fact has one row, and no other code knows the kinds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.lakes import lake_on, memory, orders
 
 ROOM = Path(__file__).parents[2] / "ledger/evolution"
 FROZEN = {"fold/schema_builder.py", "fold/table_builder.py", "catalog/builder.py"}
-"""The fold's own tables: nobody who edits a rule edits a fold."""
+"""The fold's own tables: an edit of a rule edits no fold."""
 
 
 def kinds(union: object) -> set[type]:

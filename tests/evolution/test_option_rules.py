@@ -1,4 +1,4 @@
-"""Each of Paimon's rules of options refuses what it is about, by its own words."""
+"""Each of Paimon's rules of options rejects its case with its own message."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ REFUSED_QUIRKS = {
     "java_quirk_map_key_path_updates_value": "ILLEGAL_ARGUMENT",
     "java_quirk_rename_then_retype_primary_key_in_batch": "UNSUPPORTED",
 }
-"""Where Paimon's behaviour is an accident that corrupts, the change is refused instead."""
+"""Cases in which Paimon corrupts by accident: the change is rejected instead."""
 
 
 def schema_of(file: dict[str, Any]) -> Schema:

@@ -1,4 +1,4 @@
-"""What the fold makes of a table from Iceberg that the ledger owns now, and what it refuses."""
+"""The fold of a promoted Iceberg table: accepted and rejected events."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.evolution.born import CREATED, FIRST, OWN, PROMOTED, builder_of, comm
 
 
 def grown(until: int | None = None) -> TableBuilder:
-    """The table after so many of its commits."""
+    """The table after a number of its commits."""
     return builder_of(None if until is None else until - 1, "promoted")
 
 

@@ -110,7 +110,7 @@ def by_id(schema: Schema) -> dict[int, DataField]:
 
 
 def touched(events: Iterable[object], highest: int) -> set[int]:
-    """Which of the columns up to an id some facts are about."""
+    """The columns up to an id that some facts are about."""
     ids = (getattr(each, "field_id", -1) for each in events)
     return {each for each in ids if 0 <= each <= highest}
 
@@ -130,7 +130,7 @@ def meaning(schema: Schema) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("schema", [KEYED, PLAIN, LAKE], ids=["keyed", "plain", "lake"])
-# Most of what is drawn is refused on these columns; what is not is drawn in full number.
+# Most drawn changes are rejected on these columns; the others are drawn in full number.
 @settings(
     max_examples=examples(100),
     deadline=None,

@@ -1,4 +1,4 @@
-"""What facts about columns make of a schema, at the top and inside; each about its own column."""
+"""Facts about columns change the schema, at the top and inside, each for its own column."""
 
 from __future__ import annotations
 

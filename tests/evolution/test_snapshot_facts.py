@@ -1,4 +1,4 @@
-"""What a snapshot takes over from the one before, as Paimon's commit does."""
+"""Values that a snapshot inherits from the one before, as in Paimon's commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Iceberg says of a snapshot of a promoted table: counted, whatever its writer says."""
+"""Iceberg's summary of a promoted table's snapshot is counted, whatever its writer says."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COUNTS = (
     *("added-position-deletes", "removed-position-deletes"),
     *("added-equality-deletes", "removed-equality-deletes"),
 )
-"""Those of Iceberg's `SnapshotSummary` that tell of files."""
+"""Those of Iceberg's `SnapshotSummary` that count files."""
 
 
 def promoted(**summary: str) -> IcebergOrigin:

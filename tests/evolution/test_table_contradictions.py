@@ -1,4 +1,4 @@
-"""An event that contradicts the table's state is refused, and says what it contradicts."""
+"""An event that contradicts the table's state is rejected; the error names the contradiction."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ CONTRADICTIONS: dict[str, tuple[tuple[TableEvent, ...], TableEvent, str]] = {
         ColumnDropped(field_names=("id",), field_id=0),
         "id is the table's last column",
     ),
-    "a second birth": (
+    "a second creation": (
         (),
         TableCreated(identifier=NAME, table_id="t", path="p", schema=SchemaRecord((), 0)),
         "a table is created by version 0 only",

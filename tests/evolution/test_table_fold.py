@@ -1,4 +1,4 @@
-"""What an event says stands in the table's state after it."""
+"""Each event's content is in the table's state after it."""
 
 from __future__ import annotations
 

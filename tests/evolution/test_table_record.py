@@ -79,7 +79,7 @@ def test_a_second_look_up_of_tags_searches_their_record_no_more(
         assert (each in tags) == (each in state.tags)
     assert searched == ["new"]
 
-    # As each commit does that goes on from a state.
+    # As each commit does that continues from a state.
     begin, searched[:] = read_again(state), []
     for each in ("x", "y", "z"):
         following = copy(begin)

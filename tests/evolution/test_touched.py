@@ -1,4 +1,4 @@
-"""What commits touched, found by index, is what walking all of their events finds."""
+"""The index of touched items finds what a walk through all events of commits finds."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def walked(
 ) -> Iterator[Found]:
     """Yield all that contradicts, by looking at every event in turn."""
     for transaction in commit.transactions:
-        # What a transaction set on the way nobody ever saw.
+        # No reader ever saw a transaction's intermediate values.
         last = {cell: id(event) for event in transaction.events for cell, _ in sets(event)}
         for event in transaction.events:
             for cell, value in sets(event):

@@ -1,4 +1,4 @@
-"""A dropped column comes back under its own ids, as it was last, or is refused with the reason."""
+"""A dropped column is restored with its ids, as it was last, or rejected with the reason."""
 
 from __future__ import annotations
 
@@ -260,7 +260,7 @@ def test_what_options_said_of_a_blob_is_said_again() -> None:
 
 
 def raced(theirs: list[SchemaChange], mine: list[SchemaChange]) -> Table:
-    """Let somebody land changes between the look and the commit of another writer."""
+    """Commit changes between the read and the commit of another writer."""
     store = memory()
     first = table_of(store)
     first.alter([DropColumn(("x",))])

@@ -16,10 +16,10 @@ GIVEN: Final[Mapping[str, Any]] = {
     "newDataType": "INT",
     "transform": "day",
 }
-"""What a key has to be that is more than its type says."""
+"""Constraints on a key beyond its type."""
 
 _DEEPEST: Final = 3
-"""How deep a type stands in itself, at most."""
+"""The greatest depth at which a type is nested in itself."""
 
 
 def whole(kind: type) -> Any:

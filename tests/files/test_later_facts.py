@@ -1,4 +1,4 @@
-"""Files say their order, their rows' ids and what they delete; what contradicts it is refused."""
+"""Files state their order, their rows' ids and what they delete; contradictions are rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What files suggest of a table that could hold them."""
+"""The schema of a table inferred from files."""
 
 from __future__ import annotations
 

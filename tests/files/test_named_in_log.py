@@ -1,4 +1,4 @@
-"""What commits name says of most at once that they touched none of one's files."""
+"""The names in commits rule out most commits that touched none of a caller's files."""
 
 from __future__ import annotations
 

@@ -229,7 +229,7 @@ NONE = (None, None)
 
 
 def facts_of(file: FileChange, field_id: int) -> tuple[int | bytes | None, ...]:
-    """What a file's facts say of a column: values, nulls, and its bounds."""
+    """Return a file's statistics of a column: values, nulls, and its bounds."""
     facts: list[Any] = [file.value_counts, file.null_value_counts]
     bounds: list[Any] = [file.lower_bounds, file.upper_bounds]
     found = [each.get(field_id) for each in bounds]

@@ -1,4 +1,4 @@
-"""Files of the formats that `ledger.follow` names go on with commits, and no commit waits."""
+"""Files of the formats in `ledger.follow` follow the commits, and no commit waits."""
 
 from __future__ import annotations
 
@@ -379,7 +379,7 @@ def test_files_that_go_on_in_steps_are_those_that_are_made_at_once(
 
 
 class Counts(Wrapped):
-    """Counts the files that somebody tries to make, by key."""
+    """Counts the attempts to create files, by key."""
 
     def __init__(self, inner: Store) -> None:
         super().__init__(inner)
@@ -449,7 +449,7 @@ def named_by_what_readers_find(folder: Path) -> Iterator[Path]:
             if (folder / "manifest" / name).exists():
                 rows = avro(folder / "manifest" / name)
                 yield from (folder / "manifest" / row["_FILE_NAME"] for row in rows)
-    # Each of these goes on from the one before.
+    # Each of these continues from the one before.
     for pattern in ("snapshot/snapshot-{}", "_delta_log/{:020d}.json"):
         there = folder.glob(re.sub(r"{.*}", "*", pattern))
         found = sorted(int(re.sub(r"\D", "", each.name)) for each in there)
@@ -520,7 +520,7 @@ def test_an_exit_waits_for_a_hanging_follower_for_a_limited_time_and_logs_it(
     lake, table = table_in(tmp_path)
     assert lake.close()
     ran = script(HANGS, tmp_path)
-    # Whoever hangs never lets go, so that an end is the exit's own doing.
+    # A hanging follower never returns, so that only the exit ends the process.
     assert (ran.returncode, ran.stdout) == (0, "appended\n")
     assert "files_left_behind" in ran.stderr
     assert "shop.orders" in ran.stderr

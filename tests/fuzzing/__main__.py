@@ -38,7 +38,7 @@ _QUIET_SECONDS: Final = 12 * SECONDS
 """After so long without a line from the worker it hangs, where no signal handler runs."""
 
 _MOST_INPUTS: Final = 30_000
-"""After so many a new worker begins, with the memory of a new process."""
+"""After this many inputs a new worker process begins, with fresh memory."""
 
 _MOST_KEPT: Final = 2_000
 _REPORT_SECONDS: Final = 1.0
@@ -100,7 +100,7 @@ def _say(said: Any) -> None:
 
 @define
 class _Campaign:
-    """What a run has seen.
+    """The counts and findings of a run.
 
     Attributes:
         counts: Inputs, by target and kind of outcome.
@@ -161,7 +161,7 @@ class _Campaign:
 
     @property
     def total(self) -> int:
-        """How many inputs ran."""
+        """The number of inputs that ran."""
         return sum(self.counts.values())
 
     def _keep(self, what: str, detail: str, case: Case, save: Path) -> None:

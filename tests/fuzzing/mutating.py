@@ -309,7 +309,7 @@ def _avro(body: bytes, rng: random.Random) -> bytes:
 
 
 def _header_end(body: bytes) -> int:
-    """Return where a container's sync marker stands in its header: it is the last 16 bytes."""
+    """Return the position of a container's sync marker in its header: the last 16 bytes."""
     return body.index(body[-16:])
 
 

@@ -53,7 +53,7 @@ _FORBIDDEN: Final = (
 
 @frozen
 class Outcome:
-    """What came of an input.
+    """The outcome of an input.
 
     Attributes:
         kind: `accepted`, `rejected`, or `finding`.

@@ -16,7 +16,7 @@ def long_template(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 @pytest.fixture(scope="session")
 def short_template(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    """A table without caches, the last commit but one with a list beside it: 76 commits."""
+    """A table without caches, the last commit but one with a list file next to it: 76 commits."""
     return built(tmp_path_factory.mktemp("short"), 76)
 
 

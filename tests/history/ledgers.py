@@ -16,12 +16,12 @@ from ledger.table_handle import TableHandle, handle_of
 from tests.lakes import data_file, lake_on, orders, ticking
 
 LONG = 1_001
-"""So many file changes do not stand inside a commit."""
+"""More file changes than a commit holds inline."""
 
 
 @frozen
 class Looked:
-    """What a verification of one stream came to."""
+    """The result of the verification of one stream."""
 
     findings: list[Finding]
     version: int
@@ -61,7 +61,7 @@ class Place:
         return [*files_in(self.stream / "caches")]
 
     def subject(self) -> Subject[Any, Any]:
-        # Not through the catalog: opening a damaged table is refused.
+        # Not through the catalog: opening a damaged table raises.
         lake = self.lake()
         entry = next(iter(lake.state.tables.values()))
         return Subject(
@@ -83,7 +83,7 @@ class Place:
 
 
 def built(folder: Path, commits: int) -> Place:
-    """Return a ledger whose table has so many commits after its creation: something of each."""
+    """Return a ledger whose table has `count` commits after its creation: some of each kind."""
     place = Place(folder)
     table = orders(place.lake(ticking()))
     for number in range(1, commits + 1):

@@ -1,4 +1,4 @@
-"""What many commits looked at together show, each looked at alone shows too, and the reverse."""
+"""Verifying many commits at once finds what verifying each alone finds, and the reverse."""
 
 from __future__ import annotations
 

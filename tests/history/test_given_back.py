@@ -1,4 +1,4 @@
-"""What is gone from a log comes back from its segments, byte for byte, and nothing else does."""
+"""Missing commits are restored from segments, byte for byte, and nothing else is."""
 
 from __future__ import annotations
 

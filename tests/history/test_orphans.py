@@ -57,7 +57,7 @@ def _long_list(prefix: str) -> list[FileChange]:
 
 
 def _left_behind(table: Table, name: str, clock: Clock) -> str:
-    """Keep a list that nobody commits; return its key."""
+    """Keep a list that is never committed; return its key."""
     kept = store_changes(
         handle_of(table).log.store, handle_of(table).log.layout, [data_file(name)], clock()
     )
@@ -160,7 +160,7 @@ def test_a_writer_that_stalled_for_a_week_is_refused_and_its_list_is_gone(
     gone: list[str] = []
 
     def week() -> None:
-        # While the writer stands between its list and its commit.
+        # While the writer is between its list and its commit.
         others.now += KEPT_MILLIS + DAY
         table.alter([SetOption("k", "v")])
         gone.extend(_maintain(table))

@@ -1,4 +1,4 @@
-"""Segments beside their commits: verified, restored, and made where writers did not make them."""
+"""Segments next to their commits: verified, restored, and made where writers did not."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_maintenance_leaves_a_log_with_a_gap_alone() -> None:
 
 
 class Crew:
-    """Threads that go on with their work until they are told, and what went wrong in them."""
+    """Threads that repeat their work until they are stopped, and the errors in them."""
 
     def __init__(self) -> None:
         self.failures: list[BaseException] = []
@@ -171,7 +171,7 @@ class Crew:
             try:
                 while not self._is_over.is_set():
                     work()
-            except BaseException as error:  # noqa: BLE001 - told by the test
+            except BaseException as error:  # noqa: BLE001 - reported by the test
                 self.failures.append(error)
 
         self._threads.append(threading.Thread(target=run))

@@ -33,7 +33,7 @@ class Without(Wrapped):
 
 
 def long_table(store: Store, commits: int, width: int = 3) -> Table:
-    """Return a table that stands at version `commits`, as another process finds it; no caches."""
+    """Return a table at version `commits`, as another process finds it; no caches."""
     author = Author(width)
     table = orders(lake_on(store, ticking(CREATED_MILLIS)), author.schema())
     head = handle_of(table).log.head

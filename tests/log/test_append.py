@@ -1,4 +1,4 @@
-"""What `append` promises, on a real store that misbehaves in one way."""
+"""Guarantees of `append` on a real store that misbehaves in one way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `append` acknowledges, refuses and repeats, when others are in between."""
+"""Outcomes of `append` when concurrent writers commit in between."""
 
 from __future__ import annotations
 

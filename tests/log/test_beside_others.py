@@ -1,4 +1,4 @@
-"""Where others append, too, each holds the lock for as short as it can."""
+"""Concurrent writers hold the lock for as short as they can."""
 
 from __future__ import annotations
 
@@ -184,12 +184,12 @@ def test_a_turn_ends_with_the_commit_that_is_made_in_it() -> None:
     ours, other = (lake_on(each).table("shop.orders") for each in (store, store.inner))
     store.said.clear()
 
-    # The first follows what was read, the second what he wrote himself.
+    # The first follows what was read, the second what it wrote itself.
     for number in range(2):
         ours.alter([SetOption("a", str(number))])
     other.alter([SetOption("b", "1")])
     ours.alter([SetOption("a", "2")])
-    # In line, as beside the others that he has met.
+    # In line, as with the other writers that it has met.
     ours.alter([SetOption("a", "3")])
 
     assert store.said == [("ends", f"{version}.json") for version in (1, 4, 5)]

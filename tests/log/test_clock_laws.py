@@ -20,7 +20,7 @@ from tests.thorough import examples
 A_YEAR = 365 * 86_400_000
 
 Kind = Literal["alter", "correct"]
-# Most clocks go on; some stand still, are set back a little or a lot, or jump far ahead.
+# Most clocks advance; some stand still, are set back a little or a lot, or jump far ahead.
 JUMPS = st.sampled_from([0, 0, 1, 1, 7, 1000, -1, -5, A_YEAR, -A_YEAR, 90_000, -90_000])
 STEPS = st.lists(st.tuples(JUMPS, st.sampled_from(["alter"] * 4 + ["correct"])), max_size=24)
 
@@ -37,7 +37,7 @@ def soon_checkpointed() -> Iterator[None]:
 
 @define
 class Model:
-    """When each commit took effect, said in the plainest way."""
+    """A plain model of the time at which each commit took effect."""
 
     time_millis: int
     effects: list[int] = field(factory=list)
@@ -61,7 +61,7 @@ class Model:
 
 
 class Life:
-    """A table that lives beside its model; no clock but one that is told."""
+    """A table next to its model; the clock is set by the test."""
 
     def __init__(self) -> None:
         self.now = START_MILLIS

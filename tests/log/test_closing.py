@@ -1,4 +1,4 @@
-"""Whoever closes a ledger meets nobody at work there afterwards."""
+"""After a ledger is closed, none of its threads work there."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.own_keeper
 
 
 class Held(Wrapped):
-    """Lets checkpoints be written once somebody says so."""
+    """Lets checkpoints be written once the test says so."""
 
     def __init__(self, inner: MemoryStore) -> None:
         super().__init__(inner)

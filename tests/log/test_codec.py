@@ -324,7 +324,7 @@ LISTING = GOLDEN.replace(
 
 
 def test_a_byte_that_is_no_text_is_damage_wherever_it_stands() -> None:
-    # Lists of files, and keys that nobody asked for, are passed over by whoever decodes a line.
+    # Lists of files, and keys that are not requested, are passed over by decoders of a line.
     readers = (CODEC.decode, CODEC.unread, CODEC.sketch)
     for read in readers:
         read(LISTING, "12.json")

@@ -66,7 +66,7 @@ def test_an_error_of_the_ledgers_own_says_all_itself() -> None:
     ],
 )
 def test_a_request_is_identified_by_the_digest_that_logs_hold(asked: Any, digest: str) -> None:
-    """It stands in the logs, so that asking again with a later version finds what landed."""
+    """The logs hold it, so that a retry with a later version finds the commit."""
     assert digest_of(asked) == digest
 
 

@@ -20,7 +20,7 @@ A_YEAR = 365 * 86_400_000
 
 @define
 class Machine:
-    """A clock, and a sleep that lets it go on; a commit takes no time at all."""
+    """A clock, and a sleep that advances it; a commit takes no time at all."""
 
     millis: float = START_MILLIS
     slept_s: float = 0.0
@@ -41,7 +41,7 @@ class Machine:
 
 
 def lead_after(store: Store, commits: int) -> tuple[float, float]:
-    """Return by how much so many commits made the log run ahead, and how long that took."""
+    """Return how far a number of commits made the log run ahead, and how long that took."""
     machine = Machine()
     table = orders(machine.lake(store))
     for number in range(commits):
@@ -50,7 +50,7 @@ def lead_after(store: Store, commits: int) -> tuple[float, float]:
 
 
 class Warnings(structlog.testing.LogCapture):
-    """What went wrong; commits that landed are told to who listens, too."""
+    """Collects warnings; drops the events of commits, which are logged, too."""
 
     def __call__(self, logger: Any, method: str, line: MutableMapping[str, Any]) -> NoReturn:
         if method == "warning":

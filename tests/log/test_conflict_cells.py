@@ -95,7 +95,7 @@ MESSAGES = {
         "the name of column y (id 2)",
     ),
 }
-"""What was changed, to what, and what was asked for, by cell."""
+"""The cell in words, the winner's value and the loser's value, by cell."""
 
 
 @pytest.mark.parametrize("cell", CONFLICTS)
@@ -169,7 +169,7 @@ ASPECTS: dict[str, SchemaChange] = {
 
 
 def schema_after(first: SchemaChange, second: SchemaChange) -> tuple[object, ...]:
-    """Return the schema after two writers asked at the same time and landed in this order."""
+    """Return the schema after two concurrent writers committed in this order."""
     mine, theirs = two_handles(PAIMON)
     theirs.alter([first])
     schema = mine.alter([second]).state.schema

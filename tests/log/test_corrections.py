@@ -1,4 +1,4 @@
-"""Correcting a clock beside other writers: once, by meaning, and without holding anybody up."""
+"""Correcting a clock with concurrent writers: once, by meaning, and without delaying them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ AN_HOUR = 3_600_000
 
 @define
 class Clock:
-    """Goes on by an hour whenever it is told to."""
+    """Advances by an hour on each call."""
 
     millis: int = START_MILLIS
 
@@ -98,7 +98,7 @@ def test_a_writer_may_state_when_a_change_happened() -> None:
     assert table.at(timestamp=then).version == 2
     assert table.at(timestamp=START_MILLIS + AN_HOUR - 1).version == 0
     with pytest.raises(InvalidInputError, match="no time zone"):
-        table.correct_clock(datetime(2024, 1, 1))  # noqa: DTZ001 - what is refused
+        table.correct_clock(datetime(2024, 1, 1))  # noqa: DTZ001 - what is rejected
 
 
 def test_what_is_not_ahead_is_not_corrected() -> None:
@@ -129,7 +129,7 @@ def test_two_corrections_to_different_times_conflict() -> None:
     mine = a_year_ahead(clock, store)
     theirs = lake_on(store, clock).table("shop.orders")
     theirs.alter([SetOption("warm", "1")])
-    # Planned on the newest state, decided on one that somebody has corrected meanwhile.
+    # Planned on the newest state, decided on one that was corrected meanwhile.
     planned = theirs.plan_clock_correction(START_MILLIS + 1).change
     mine.correct_clock()
 

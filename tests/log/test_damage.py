@@ -1,4 +1,4 @@
-"""Damage is refused by name, never repaired in silence; caches may vanish or rot."""
+"""Damage is rejected by name, never repaired silently; caches may vanish or rot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where each look is a request: how many a question takes, and which go out at the same time."""
+"""Requests on a remote store: how many each call makes, and which are concurrent."""
 
 from __future__ import annotations
 

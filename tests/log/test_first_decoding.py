@@ -1,4 +1,4 @@
-"""What threads do first: decoders are built with the import, which only one of them does."""
+"""First decoding in threads: decoders are built with the import, by one thread only."""
 
 from __future__ import annotations
 

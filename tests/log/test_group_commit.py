@@ -1,4 +1,4 @@
-"""Many threads' transactions in one commit: each lands once, or its thread is told why not."""
+"""Many threads' transactions in one commit: each is committed once, or its thread raises."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.lakes import data_file, lake_on, memory, no_time
 
 
 class Gate(Wrapped):
-    """Holds the first commit back until it is told to let go; the others gather behind it."""
+    """Holds the first commit back until it is released; the others queue behind it."""
 
     def __init__(self, inner: Store) -> None:
         super().__init__(inner)
@@ -72,7 +72,7 @@ class Crowd:
         self.table = lake.create_table("db.t", schema or Schema.of({"id": "INT", "b": "INT"}))
 
     def asks(self, *work: Callable[[Table], object]) -> list[Future[object]]:
-        """Ask all of it at once; the first commits alone, the others ride behind it together."""
+        """Submit all at once; the first commits alone, the others share the commit after it."""
         self.gate.closed = True
         with ThreadPoolExecutor(len(work) + 1) as pool:
             first = pool.submit(self.table.alter, [SetOption("first", "1")])
@@ -160,7 +160,7 @@ def test_a_conflict_inside_a_commit_names_the_transaction_that_came_first() -> N
         2,
         "column 1 name",
     )
-    # The column that he meant is called c by now.
+    # The column that was meant is called c by now.
     assert third.exception() is None
     assert reopened(crowd.table).at().schema.names == ("id",)
 
@@ -203,7 +203,7 @@ def test_an_unknown_outcome_is_raised_to_each_caller_with_its_own_id() -> None:
     crowd.gate.answers = []
 
     def breaks(table: Table) -> object:
-        # From now on the store answers nobody.
+        # From now on the store answers no request.
         crowd.gate.answers += [OSError("gone")] * 10_000
         return adds("x", commit_id=None)(table)
 

@@ -1,4 +1,4 @@
-"""Group commit when it goes wrong: nobody is told of a loss that did not happen, nobody hangs."""
+"""Failures of a group commit: no loss is reported that did not happen, and no caller hangs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.log.test_group_commit import Crowd, Gate, adds, reopened
 
 
 class Trap(Gate):
-    """Springs once, at the second commit: the one that all the others ride in."""
+    """Springs once, at the second commit: the one that holds all the others."""
 
     def __init__(self, inner: Store) -> None:
         super().__init__(inner)
@@ -55,7 +55,7 @@ def trapped(springs: Callable[[Callable[[], bool]], bool]) -> Crowd:
 
 
 class Unlocked(Wrapped):
-    """A writer on another machine, who shares no lock."""
+    """A writer on another machine, which shares no lock."""
 
     def lock(self, _key: str) -> AbstractContextManager[None]:
         return nullcontext()

@@ -1,4 +1,4 @@
-"""What rides in a commit and what has to wait: nobody is told of a commit that he is not in."""
+"""Members of a group commit: each caller gets the commit that contains its transaction."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_commit_that_is_full_leaves_the_others_to_the_next() -> None:
 def asks_without_looking(
     change: TableChange, commit_id: str, asked: str = "00", message: str = ""
 ) -> Callable[[Table], object]:
-    """Ask as one whose look for what landed already came just too early."""
+    """Submit with a look-up of committed ids that ran just too early."""
 
     def asks(table: Table) -> object:
         head = handle_of(table).log.head

@@ -1,4 +1,4 @@
-"""What a batch of concurrent commits reads, writes and answers."""
+"""Reads, writes and results of a batch of concurrent commits."""
 
 from __future__ import annotations
 

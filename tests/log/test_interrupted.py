@@ -1,4 +1,4 @@
-"""What interrupts one thread is that thread's alone; forks, pickles and handlers harm no handle."""
+"""An interrupt affects its own thread alone; forks, pickles and handlers harm no handle."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.programs import output_of, run
 
 
 class SoftTimeLimitError(Exception):
-    """What a task queue raises in a thread that has worked for too long."""
+    """The error that a task queue raises in a thread that has worked for too long."""
 
 
 class LimitAsTimeoutError(TimeoutError):
@@ -59,7 +59,7 @@ def raise_in(thread: threading.Thread, error: type[BaseException]) -> None:
 
 
 class Outcomes:
-    """What the callers of one table were told, by the file that each wanted to add."""
+    """Outcomes of the callers of one table, by the file that each wanted to add."""
 
     def __init__(self, table: Table) -> None:
         self.table = table
@@ -73,7 +73,7 @@ class Outcomes:
             self.table.append([file(name)])
         except interruption as error:
             self.interrupted[name] = error
-        except Exception as error:  # noqa: BLE001 - whatever else is told is what is asked about
+        except Exception as error:  # noqa: BLE001 - any other error is what is tested
             self.refused[name] = error
         else:
             self.acknowledged.add(name)
@@ -107,7 +107,7 @@ def test_whatever_is_raised_in_one_thread_no_other_hears_of(
     # One that is raised between two calls' guards ends its thread. Nobody prints that end: the
     # next one would be raised in the printing, with a source file open.
     monkeypatch.setattr(threading, "excepthook", lambda _: None)
-    # Nor is one heard of that is raised while an object is freed; in a callback of the garbage
+    # Nor is one reported that is raised while an object is freed; in a callback of the garbage
     # collector, which other tests register, it would harm these.
     monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
     outcomes = Outcomes(plain(f"memory://interrupted-{error.__name__}"))

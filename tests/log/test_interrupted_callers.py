@@ -1,4 +1,4 @@
-"""Whoever is interrupted at whatever line of a call is told what is known of his commit."""
+"""A caller interrupted at any line of a call gets what is known of its commit."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tests.thorough import some
 
 OWN = str(Path(ledger.__file__).parent)
 STEP = 7
-"""Every so manieth line, from another one on in each case."""
+"""Every N-th line, with another offset in each case."""
 
 
 class SoftTimeLimitError(Exception):
-    """What a signal handler raises."""
+    """The error that a signal handler raises."""
 
 
 class LimitAsOSError(SoftTimeLimitError, TimeoutError):
@@ -46,7 +46,7 @@ class Caller:
         self.read = self.reader.table("shop.orders")
 
     def is_gone(self, name: str) -> bool:
-        """Whether a table is not to be had; looking finishes a drop that was left half done."""
+        """Return whether a table is missing; the look-up finishes a drop left half done."""
         try:
             self.reader.table(f"shop.{name}")
         except NotFoundError:
@@ -76,7 +76,7 @@ STANDS: dict[str, Callable[[Caller, str], bool]] = {
 
 
 def is_entering(frame: FrameType) -> bool:
-    """Whether a line takes what the next one gives back: Python itself goes between them."""
+    """Return whether a line acquires what the next one releases: an interrupt may fall between."""
     line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
     return line.startswith(("with ", "with(", "self.store.lock(", "self._taking_turns()"))
 
@@ -113,7 +113,7 @@ def interrupted(
 def test_an_interrupted_caller_gets_what_is_known_of_its_commit(
     what: str, first: int, limit: type[SoftTimeLimitError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # What is raised while an object is freed, Python tells nobody but this.
+    # What is raised while an object is freed, Python reports to this hook alone.
     lost: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", lost.append)
     caller = Caller()
@@ -129,7 +129,7 @@ def test_an_interrupted_caller_gets_what_is_known_of_its_commit(
         )
         if not was_reached:
             break
-        # What is on its way lands meanwhile.
+        # The pending commit completes meanwhile.
         time.sleep(0.01)
         if lost:
             lost.clear()

@@ -104,7 +104,7 @@ def test_one_look_up_in_a_long_log_reads_little_of_its_index() -> None:
     assert len(read) == 1
     assert read[0] < whole / 6
 
-    # Whoever asks again and again has all of it soon, and reads no more.
+    # A caller that repeats look-ups has all of it soon, and reads no more.
     assert found(table, paths[1:]) == {each: [named[each]] for each in paths[1:]}
     read = [size for each, size in sized.read_bytes.items() if each.endswith(".idx")]
     assert len(read) <= 5
@@ -222,5 +222,5 @@ def test_what_is_read_over_a_boundary_is_noted_of_the_interval_that_it_is_of() -
     ]
     lookup.note(commits)
 
-    # Of the one before nothing is kept that nobody asked for.
+    # Of the one before nothing is kept that was not requested.
     assert [lookup.named_by(each) is not None for each in commits] == [False] * 4 + [True] * 3

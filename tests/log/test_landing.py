@@ -1,4 +1,4 @@
-"""How long a writer goes on, what came of a create, and what an answer that does not come means."""
+"""Retries of a writer, the outcome of a create, and the meaning of a missing response."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Watch:
 
 
 class Silent(Wrapped):
-    """Answers no question about what is there, the first so many times."""
+    """Answers no question about what is there, a number of times at first."""
 
     def __init__(self, inner: Store, times: int) -> None:
         super().__init__(inner)

@@ -1,4 +1,4 @@
-"""What a change of layout comes to when somebody else changed something meanwhile."""
+"""Changes of layout rebased over concurrent changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A handle that nobody holds is gone at once, and what it owes is done all the same."""
+"""A handle without references is freed at once, and its pending work is done all the same."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAME = "shop.orders"
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Iterator[Ledger]:
-    """A ledger with a table; nobody looks for circles meanwhile."""
+    """A ledger with a table; the collector of reference cycles is off meanwhile."""
     made = ledger.open(str(tmp_path))
     made.create_database("shop")
     options = {"ledger.formats": "paimon,iceberg,delta"}

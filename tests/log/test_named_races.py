@@ -1,4 +1,4 @@
-"""Where a file was last named, asked while others commit: an older look does not spoil a newer."""
+"""The last commit that names a file, with concurrent writers: an older read keeps a newer one."""
 
 from __future__ import annotations
 

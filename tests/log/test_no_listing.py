@@ -1,6 +1,6 @@
 """Opening, writing and reading never list: on an object store that costs more than a commit.
 
-Nor do they remove anything, so that whoever commits needs no right to.
+Nor do they remove anything, so that a writer needs no right to.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whoever opens a table reads and decodes no more of what others left than his commit asks for."""
+"""Opening a table reads and decodes no more than the caller's commit needs."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_new_layout_decodes_no_older_one() -> None:
     assert decoded() == before
     assert tuple(trail.specs) == (*SPECS, PartitionSpec(LAYOUTS))
     # Once all were looked at, they are a tuple, which is the faster to look through.
-    assert late + () == SPECS  # noqa: RUF005 - as whoever adds one does
+    assert late + () == SPECS  # noqa: RUF005 - as callers that add one do
 
 
 def test_the_numbers_of_specs_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ ANSWERED_WITHIN_S = 5.0
 
 
 class InjectedError(Exception):
-    """Raised in a thread by somebody else, as task queues do for their time limits."""
+    """Raised in a thread by another, as task queues do for their time limits."""
 
 
 class Slow(Wrapped):

@@ -1,4 +1,4 @@
-"""What two writers' changes come to."""
+"""The result of two writers' changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is refused, or landed, stays so when it is looked at twice."""
+"""A rejected or committed transaction stays so when it is looked up twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Caches are saved while nobody waits, and a segment is sealed however soon the next begins."""
+"""Caches are saved while no caller waits, and a segment is sealed however soon the next begins."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_next_commits_do_not_keep_a_segment_from_being_sealed() -> None:
 
 def test_no_commit_waits_for_caches() -> None:
     class Slow(Wrapped):
-        """Answers to no replacing before it is let go."""
+        """Answers to no replacing before it is released."""
 
         is_let_go = threading.Event()
         asked = threading.Event()
@@ -85,7 +85,7 @@ def test_caches_are_saved_when_commits_cease_and_where_they_never_do(
     for number in range(50):
         table.alter([SetOption("k", f"again {number}")])
     assert not store.exists(layout.checkpoint(300))
-    # Nothing lands any more.
+    # Nothing is committed any more.
     monkeypatch.setattr(stream_log, "QUIET_S", 0.0)
     assert handle_of(table).log.wait_for_caches(120)
     assert store.exists(layout.checkpoint(300))

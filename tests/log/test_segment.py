@@ -54,7 +54,7 @@ def test_a_segment_gives_back_every_byte(first: int, last: int) -> None:
 
     assert read_segment(body, first, last) == lines
     assert body == write_segment(lines)
-    # What stands there beside the lines costs less than they do.
+    # The other columns cost less than the lines do.
     assert len(body) < sum(map(len, lines)) / 2
 
 

@@ -1,4 +1,4 @@
-"""Segments change the cost of reading and never what is read, whatever stands in them."""
+"""Segments change the cost of reading and never what is read, whatever they contain."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ def test_where_files_are_requests_a_segment_is_sealed_by_the_process_that_holds_
         table.alter([SetOption("k", "v")])
         assert bool(list(store.keys(f"{ROOT}/segments"))) == at_hand
         asked.append(len([each for each in store.asked if "/log/" in each]))
-    # Sealing has read nothing: who holds more in memory reads less for the other caches.
+    # Sealing has read nothing: a writer with more in memory reads less for the other caches.
     assert asked[0] <= asked[1]
 
 
@@ -357,7 +357,7 @@ def test_readers_near_a_boundary_read_every_commit_once() -> None:
                 found = [each for each, _ in all_of(inner, START, None)]
                 assert found == list(range(len(found)))
                 assert len(found) > newest
-        except BaseException as error:  # noqa: BLE001 - told by the test
+        except BaseException as error:  # noqa: BLE001 - reported by the test
             failures.append(error)
 
     readers = [threading.Thread(target=look) for _ in range(2)]

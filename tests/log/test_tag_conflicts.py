@@ -1,4 +1,4 @@
-"""Tags and rollbacks of two writers who did not see each other."""
+"""Tags and rollbacks of two concurrent writers."""
 
 from __future__ import annotations
 

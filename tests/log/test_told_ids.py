@@ -1,4 +1,4 @@
-"""Every id that a caller was told is found, whatever others did meanwhile: nothing lands twice.
+"""Every reported id is found, whatever other writers did meanwhile: nothing is committed twice.
 
 By every public call that writes: one that is not listed here fails.
 """
@@ -48,7 +48,7 @@ Later = Callable[[Ledger], object]
 
 
 class GoesSilent(Wrapped):
-    """Once armed, a commit lands, its answer is lost, and nothing is answered after that.
+    """Once armed, a commit succeeds, its response is lost, and nothing is answered after that.
 
     The next one, or the next that holds an event.
     """
@@ -130,7 +130,7 @@ def shop_in(store: Store) -> Ledger:
 
 
 def somebody_commits(lake: Ledger) -> None:
-    """Commit what harms nobody to every stream that takes commits."""
+    """Commit a harmless change to every stream that takes commits."""
     lake.create_database(f"else-{lake.state.version}")
     orders_of(lake).alter([SetOption("somebody", "else")])
 
@@ -344,7 +344,7 @@ def done(store: Store) -> list[str]:
 
 
 def reported_id(store: GoesSilent, ask: Callable[[], object]) -> str:
-    """Return the id that a caller is told whose commit landed and was not answered."""
+    """Return the id reported for a commit that succeeded without a response."""
     store.is_armed = True
     with pytest.raises(CommitUnknownError) as raised:
         ask()

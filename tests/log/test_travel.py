@@ -80,10 +80,10 @@ def test_a_follower_folds_each_commit_once(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(log, "fold", counted)
     for version in behind:
-        # Two who follow, one of them a little behind, and one who looks again.
+        # Two followers, one of them a little behind, and one that reads again.
         for each in (version, version - 3, version):
             assert at_version(log, each) == states[each]
-    # Those of the first checkpoint's interval, then what came, and a little for who is behind.
+    # Those of the first checkpoint's interval, then what came, and a little for the one behind.
     assert len(folded) <= (320 - 100) + 3 * len(behind)
 
 
@@ -116,7 +116,7 @@ def test_an_outline_says_of_a_state_what_searches_ask(seed: int) -> None:
 
 
 class _Columnless(TableStream):
-    """Writes states whose columns nobody can read."""
+    """Writes states whose columns no reader can read."""
 
     def encode_state(self, state: TableState) -> bytes:
         return super().encode_state(state).replace(b'"type":"INT"', b'"type":"NONE"')

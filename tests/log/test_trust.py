@@ -1,4 +1,4 @@
-"""Who trusts nothing but the log reads no cache, not one that fits it in every way."""
+"""A handle that trusts the log alone reads no cache, not even one that fits in every way."""
 
 from __future__ import annotations
 
@@ -119,6 +119,6 @@ def test_the_command_line_trusts_as_its_option_says(
     line = ["show", "shop.orders", "--version", "107", "--ledger", str(tmp_path)]
     assert main([*line, *trusting, "--output", "json"]) == exits.OK
     assert ("no truth!" in capsys.readouterr().out) == (way == "none")
-    # Who verifies looks at caches, whatever is trusted, and finds the forged ones.
+    # Verification reads caches, whatever is trusted, and finds the forged ones.
     assert main(["verify", "--ledger", str(tmp_path), *trusting]) != exits.OK
     assert "caches/" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Whoever trusts the log alone reads nothing else: every public reader, where all caches lie."""
+"""A handle that trusts the log reads nothing else: every public reader, with all caches forged."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CACHE = re.compile(
     r"(^|/)_ledger/(caches|checkpoints|names|segments|statistics|projections|leaving)/"
     r"|/(metadata|schema|snapshot|tag|manifest|_delta_log)/"
 )
-"""What FORMAT.md calls a cache."""
+"""The files that FORMAT.md calls caches."""
 COMMITS = 105
 
 Reads = dict[str, Callable[[Any], object]]
@@ -122,7 +122,7 @@ OF_INSTANTS: Reads = {
     "version": lambda it: it.version,
 }
 OF_LEDGER_HANDLES: Reads = {
-    "births": lambda it: it.births(),
+    "cataloged_tables": lambda it: it.cataloged_tables(),
     "committed_before": lambda it: it.committed_before("id-there", ["something"]),
     "refuse_lost_root": lambda it: it.refuse_lost_root(),
     "streams": lambda it: [log.refresh() for _, log in it.streams()],
@@ -152,7 +152,7 @@ OF_WHAT_THEY_ARE_GIVEN = {
 }
 """They read another's files, or what their caller read."""
 ABOUT_FILES = {"freshness", "inspect_location"}
-"""What they tell is how far projected files are, and where these lead."""
+"""They return how far projected files are, and where these lead."""
 
 
 class LyingError(AssertionError):
@@ -161,7 +161,7 @@ class LyingError(AssertionError):
 
 @pytest.fixture
 def lies(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
-    """Return what lets no store of this process give a cache away, and tells which were asked."""
+    """Return a function that makes stores reject reads of caches and lists the rejected ones."""
     asked: list[str] = []
 
     def reported(

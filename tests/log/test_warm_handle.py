@@ -1,4 +1,4 @@
-"""A handle that was idle while somebody removed files does not go on from what is gone."""
+"""A handle that was idle while files were removed does not continue from what is gone."""
 
 from __future__ import annotations
 

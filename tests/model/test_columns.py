@@ -1,4 +1,4 @@
-"""What is found once about columns: it is of those columns, whoever else asks meanwhile."""
+"""Values cached on columns belong to those columns, with concurrent callers too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What installed packages offer is found by the entry points of their metadata."""
+"""Extensions of installed packages are found by the entry points of their metadata."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ class Meeting(Struct, frozen=True, dict=True):
 
     @once
     def both_came(self) -> bool:
-        """Whether another thread works out its own meanwhile."""
+        """Return whether another thread computes its own meanwhile."""
         return self.place.wait(30) in {0, 1}
 
 
@@ -29,12 +29,12 @@ def test_a_thread_that_computes_a_value_blocks_no_other() -> None:
     assert one.both_came
     thread.join(30)
     assert found == [True]
-    # Kept: nobody comes a second time.
+    # Kept: no second computation follows.
     assert one.both_came
 
 
 def test_formats_that_look_into_files_keep_no_other_thread_waiting() -> None:
-    """What a batch works out may read every list of files."""
+    """The values that a batch computes; each may read every list of files."""
     place = threading.Barrier(2)
 
     class History:

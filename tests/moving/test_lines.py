@@ -100,14 +100,14 @@ def test_out_and_in_and_out_again_is_the_same(seed: int, steps: int) -> None:
     lines = exported(store)
     brought(lines, other)
     assert exported(other) == lines
-    # A commit that was refused leaves a list of files that none names.
+    # A commit that was rejected leaves a list of files that none names.
     assert {
         key for key, _ in files(store).items() ^ files(other).items() if "/changes/" not in key
     } == set()
 
 
 def shop(store: Store | None = None) -> Store:
-    """Return a ledger with three tables, one of them dropped, and a list of files beside a log."""
+    """Return a ledger with three tables, one of them dropped, and a list of files next to a log."""
     store = store or memory()
     lake = lake_on(store)
     table = orders(lake)

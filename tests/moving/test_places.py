@@ -130,7 +130,7 @@ def test_what_is_tied_to_a_place_is_read_and_not_written_until_it_is_said_what_h
     if tie == "position-deletes":
         return
     lake.record_move()
-    # A handle from before goes on, too.
+    # A handle from before continues, too.
     there.alter([AddColumn(("m",), "INT")])
     assert at(tmp_path / "there").inspect_location().verdict == "here"
 
@@ -303,7 +303,7 @@ def test_an_alias_is_remembered_and_files_go_on_being_named_by_the_place(tmp_pat
     real, alias = tmp_path / "real", tmp_path / "alias"
     table = made(real)
     table.project("iceberg")
-    # As if another mount led there: a link that nobody could follow back by its text.
+    # As if another mount led there: a link that cannot be followed back by its text.
     alias.symlink_to(real)
     lake = at(alias)
     assert lake.inspect_location().verdict == "here"

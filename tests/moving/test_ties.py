@@ -1,4 +1,4 @@
-"""What may be a tie is found by a few columns of a table's files."""
+"""Possible ties are found by a few columns of a table's files."""
 
 from __future__ import annotations
 

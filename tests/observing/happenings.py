@@ -20,7 +20,7 @@ from tests.lakes import lake_on, memory, no_time, orders
 
 
 class Silent(Wrapped):
-    """Says of nothing whether it stands there."""
+    """Says of no key whether it exists."""
 
     def confirm(self, key: str) -> bytes | None:
         raise OSError(f"no answer about {key}")
@@ -46,7 +46,7 @@ def race(store: Any = None) -> Table:
 
 
 def unknown() -> None:
-    """Have a commit of which nobody knows what came."""
+    """Make a commit with an unknown outcome."""
     store = memory()
     orders(lake_on(store))
     silent = Silent(LosesRequests(store))

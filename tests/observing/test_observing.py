@@ -1,4 +1,4 @@
-"""What is told: the documented names with the documented keys, and nothing to who does not listen.
+"""Log events have the documented names and keys, and cost nothing without a listener.
 
 Every kind of thing that happens is made to happen on real stores.
 """

@@ -1,4 +1,4 @@
-"""What OpenTelemetry's own exporters in memory take of commits and projections, as JSON.
+"""The spans and metrics of commits and projections in OpenTelemetry's memory exporters, as JSON.
 
 In a process of its own, since providers are set once in each.
 """

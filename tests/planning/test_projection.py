@@ -215,7 +215,7 @@ PLAIN: dict[Op, Callable[[Any, tuple[Any, ...]], bool]] = {
 
 
 def plainly(expression: Expression, value: Any) -> bool:
-    """Evaluate by Python's own operators; NULL aside."""
+    """Evaluate by Python's own operators; NULL is handled separately."""
     match expression:
         case Always(holds=holds):
             return holds

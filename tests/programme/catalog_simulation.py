@@ -37,7 +37,7 @@ LATER = BEGIN_MILLIS + 1_000_000_000
 
 @frozen
 class RanCatalog:
-    """What a schedule left."""
+    """The ledger and its records after a schedule."""
 
     sea: Sea
     histories: Histories = field(factory=Histories)
@@ -104,7 +104,7 @@ def check(ran: RanCatalog) -> None:
 
 
 class Names:
-    """What a catalog's raw log says: names are unique, and no place is ever used again.
+    """The model of a catalog's raw log: names are unique, and no place is ever used again.
 
     Attributes:
         paths: The location of every table that there ever was, by its id.
@@ -162,7 +162,7 @@ def _key(name: dict[str, str]) -> tuple[str, str]:
 
 
 def check_effects(attempts: list[Attempt], log: Log) -> None:
-    """What was acknowledged did what was asked, and nothing else; or it held already."""
+    """Check that each acknowledged call did what was asked and nothing else, or it held already."""
     done = {
         transaction.get("message"): [event["type"] for event in transaction.get("events", ())]
         for commit in log
@@ -219,7 +219,7 @@ def replayed(bodies: Mapping[str, bytes], log: Log) -> list[str]:
 
 
 def check_opening(bodies: Mapping[str, bytes]) -> None:
-    """Whoever comes later opens every table, or finishes its drop; then the name is free."""
+    """Check that a later process opens every table, or finishes its drop, which frees the name."""
     store = memory()
     store._memory.bodies.update(bodies)
     lake = lake_on(store, ticking(LATER))

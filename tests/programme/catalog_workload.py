@@ -1,4 +1,4 @@
-"""What simulated writers do to a catalog: databases, tables and views come, change and go, while
+"""Calls of simulated writers to a catalog: databases, tables and views come, change and go, while
 others commit to the tables.
 
 Names are few, so that everybody is in everybody's way.
@@ -43,7 +43,7 @@ SCHEMA: Final = Schema.of({"id": "BIGINT"})
 
 @frozen
 class Call:
-    """What is asked of a ledger.
+    """A call to a ledger.
 
     Attributes:
         kind: In the catalog's words, as `createTable`.
@@ -141,7 +141,7 @@ class CatalogWriter:
             self.histories.catalog.observations.append(seen)
 
     def _try(self, lake: Ledger, name: str, call: Call, options: CommitOptions) -> str | None:
-        """Ask, and keep what the caller is told; return the id of what nobody knows."""
+        """Make a call, record its outcome; return the id of an unknown one."""
         known = {each.name for each in self.histories.catalog.attempts}
         attempt = Attempt(name, self.scheduler.steps, kind=call.kind)
         self.histories.catalog.attempts.append(attempt)

@@ -50,7 +50,7 @@ def places_of(log: Log) -> dict[str, list[int]]:
 
 
 def check_log(history: History, log: Log) -> None:
-    """Check what writers were told against the log."""
+    """Check the outcomes reported to writers against the log."""
     places = places_of(log)
     keys = _keys_of(log)
     by_name: dict[str, list[Attempt]] = defaultdict(list)
@@ -73,12 +73,12 @@ def _check_operation(
         at = keys.get(each.key, []) if each.is_repeated and each.key and not found else found
         FIGURES["lost"] += not at
         version = each.version if each.version >= 0 else (at or [-1])[0]
-        assert at == [version] != [-1], f"{name}: told {each.version}, found {at}: {attempts}"
+        assert at == [version] != [-1], f"{name}: reported {each.version}, found {at}: {attempts}"
     if all(each.outcome in ("failed", "silent") for each in attempts):
         assert not found, f"{name} failed and is in the log at {found}: {attempts}"
     if attempts[-1].outcome == "failed":
-        # Whatever landed it did so before, so that the last answer is untrue.
-        assert not found, f"{name} was told to fail and is in the log at {found}: {attempts}"
+        # An earlier attempt committed it, so that the last response is untrue.
+        assert not found, f"{name} was reported as failed and is in the log at {found}: {attempts}"
     fresh = [each for each in succeeded if not each.is_repeated]
     assert len(fresh) <= 1, f"{name} was done twice: {attempts}"
 
@@ -110,7 +110,7 @@ def _check_once(log: Log) -> None:
 
 
 def _check_real_time(history: History) -> None:
-    """What was acknowledged before another call began stands before what that call wrote."""
+    """Check that a commit acknowledged before another call began precedes that call's commit."""
     succeeded = [each for each in history.attempts if each.outcome == "acknowledged"]
     acknowledged = Newest((each.answered, each.version) for each in succeeded)
     for later in succeeded:
@@ -124,7 +124,7 @@ def _check_real_time(history: History) -> None:
 
 
 class Newest:
-    """The newest version that anybody had been told of by some moment."""
+    """The newest version that had been reported by some moment."""
 
     def __init__(self, succeeded: Iterable[tuple[int, int]]) -> None:
         in_order = sorted(succeeded)
@@ -132,7 +132,7 @@ class Newest:
         self._versions = list(accumulate((version for _, version in in_order), max))
 
     def before(self, moment: int) -> int:
-        """Return that version; -1 before anybody was told of any."""
+        """Return that version; -1 before any was reported."""
         place = bisect_left(self._moments, moment)
         return self._versions[place - 1] if place else -1
 

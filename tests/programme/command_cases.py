@@ -30,7 +30,7 @@ from tests.readers.lakehouse import add_rows, write_rows
 Outcome = dict[str, Any]
 
 OUTPUT: Final = "command.out"
-"""The file beside a run's folder with what the last run of the command wrote to stdout."""
+"""The file next to a run's folder with what the last run of the command wrote to stdout."""
 
 CHANGING: Final = ("create", "replace", "delete")
 READING: Final = ("read", "read_many", "exists", "confirm", "keys")
@@ -350,7 +350,7 @@ class Foreign:
 
     @property
     def path(self) -> str:
-        """Where it is, below a run's folder."""
+        """Its path, below a run's folder."""
         return "source/s.db/t"
 
     @property
@@ -407,7 +407,7 @@ class Foreign:
 
 
 def is_taken_back(home: Path) -> bool:
-    """Whether the table of a ledger is the library's again."""
+    """Return whether the ledger's table is the library's again."""
     return opened(home / "lake").table("shop.t").state.owner.kind == "ledger"
 
 
@@ -462,7 +462,7 @@ def with_lines(home: Path) -> None:
 
 
 def is_begun(home: Path) -> bool:
-    """Whether an import of lines has come to its end: it writes the ledger's root last."""
+    """Return whether an import of lines is complete: it writes the ledger's root last."""
     return opened(home / "lake").is_begun
 
 
@@ -535,7 +535,7 @@ def erasable(home: Path) -> None:
 
 
 def erased(home: Path) -> Outcome:
-    """Check that Ann is nowhere, and Bob is where he was."""
+    """Check that Ann is nowhere, and Bob is everywhere as before."""
     named = [path for path, body in bodies_below(home / "lake") if ANN.encode() in body]
     assert not named, named
     history = command("log", "shop.t", "--ledger", home / "lake", "--output", "json")[1]

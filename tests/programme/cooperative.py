@@ -1,4 +1,4 @@
-"""Locks for threads that run one at a time: whoever waits hands the baton on.
+"""Locks for threads that run one at a time: a waiting thread hands the baton on.
 
 They stand in for `threading` inside the log while a schedule runs; a real lock would stop the one
 thread that may run.
@@ -153,7 +153,7 @@ class CooperativeEvent:
 
 
 class CooperativeThread:
-    """`threading.Thread`, of the process of whoever starts it, and dead with it."""
+    """`threading.Thread`, of the process of its starter, and dead with it."""
 
     def __init__(
         self, scheduler: Scheduler, target: Callable[[], None], name: str, *, daemon: bool
@@ -182,7 +182,7 @@ class CooperativeThread:
 
 
 class CooperativeThreading:
-    """What the log takes from `threading`, for one schedule."""
+    """The names that the log takes from `threading`, for one schedule."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler

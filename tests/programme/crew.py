@@ -85,7 +85,7 @@ class Crew:
             self._processes[number] = _started(post)
 
     def done(self, within_s: float) -> None:
-        """Wait until all have stopped; nobody may have failed."""
+        """Wait until all have stopped; none may have failed."""
         end = self.until_s + within_s
         for process in self._processes:
             process.join(max(0.1, end - time.monotonic()))
@@ -101,7 +101,7 @@ class Crew:
         return list(zip(self._posts, self._processes, strict=True))
 
     def history(self) -> History:
-        """Return all that the writers asked, were told and saw."""
+        """Return all calls, outcomes and observations of the writers."""
         said = [each.said for each in (*self._ended, *self._posts) if each.role == "write"]
         return History(
             [attempt for path in said for attempt in attempts_in(path)],

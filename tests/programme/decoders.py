@@ -146,7 +146,7 @@ def segment_bodies() -> list[bytes]:
 
 
 def segment(body: bytes) -> object:
-    """Read a segment where the log's own commit stands at its end."""
+    """Read a segment whose last commit is the log's own."""
     store, layout = MemoryStore("fuzzed-segment"), Layout("t/_ledger")
     store.replace(layout.segment(0, 800), body or b" ")
     store.replace(layout.commit(800), bodies("orders/_ledger/log/")[-1])

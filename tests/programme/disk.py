@@ -1,4 +1,4 @@
-"""What a disk may hold after a loss of power: what was synced, and any part of what was not.
+"""Contents of a disk after a loss of power: what was synced, and any part of what was not.
 
 A `Recorder` writes down what a `LocalStore` does to files and folders, and does it for real but
 for the syncs. `Disk` says what may be left of that: every name that its folder's sync has not
@@ -50,7 +50,7 @@ class Step:
 
 @define
 class Recorder:
-    """What was done, in order; `on_step` is told before each, and may raise.
+    """The steps done, in order; `on_step` is called before each, and may raise.
 
     Attributes:
         root: The folder that is looked at.

@@ -1,4 +1,4 @@
-"""What the programme did in this run, printed at its end."""
+"""Figures of the programme in this run, printed at its end."""
 
 from __future__ import annotations
 

@@ -397,7 +397,7 @@ def zeros_in_zstandard() -> bytes:
 
 
 def text_of_mib(mib: int) -> bytes:
-    """Return a text that is so many megabytes long."""
+    """Return a text of a length in megabytes."""
     size = mib << 20
     return number(size << 1) + b"\0" * size
 

@@ -34,7 +34,7 @@ from tests.programme.command_cases import CASES, OUTPUT, Case
 
 
 class Interruption(enum.Enum):
-    """How a command is interrupted at a call of its store."""
+    """The ways to interrupt a command at a call of its store."""
 
     KILLED_BEFORE = "killed before"
     KILLED_AFTER = "killed after"
@@ -58,7 +58,7 @@ PRELOADED: Final = (
 
 @frozen
 class Ended:
-    """How a process ended.
+    """The end of a process.
 
     Attributes:
         code: Its exit code; negative: minus the signal that killed it.
@@ -247,7 +247,7 @@ class Programme:
         self._checked(work)
 
     def run(self, runs: int | None) -> Iterator[dict[str, Any]]:
-        """Interrupt the command so many times; at every call in every way if None."""
+        """Interrupt the command `times` times; at every call in every way if None."""
         self.prepare()
         undisturbed = self.command()
         assert undisturbed.code == 0, undisturbed.err

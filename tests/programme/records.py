@@ -1,4 +1,4 @@
-"""What writers asked and were told, with the steps of the schedule at which that happened."""
+"""Calls of writers and their outcomes, with the steps of the schedule at which they happened."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Attempt:
         name: The operation; retries under the same commit id share it, and no others do.
         invoked: The step before the call.
         answered: The step after it.
-        outcome: What the writer was told; it dies of a crash before it is told anything. A store
+        outcome: What the call returned or raised; a crashed writer has none. A store
             that did not answer before anything was sent is silent.
         version: The commit that holds it, when it was acknowledged; -1 when it was not named.
-        is_repeated: Whether it was told that the same had landed before.
+        is_repeated: Whether the same was reported as committed before.
         error: What was raised.
         kind: What was asked, in the catalog's words.
-        key: What makes it the same as another, which may stand for it: "USER IDENTIFIER KIND" of a
+        key: Makes it the same as another, which may replace it: "USER IDENTIFIER KIND" of a
             snapshot, or "dropTable".
     """
 

@@ -1,4 +1,4 @@
-"""Threads that run one at a time: who is next, and what time it is, is drawn from a seed.
+"""Threads that run one at a time: the next thread and the time are drawn from a seed.
 
 A thread holds the baton from one `pause` to the next, so that a seed is a schedule, and the same
 seed is the same schedule on every machine.
@@ -22,12 +22,12 @@ MOST_STEPS: Final = 200_000
 
 
 class StuckError(AssertionError):
-    """Nobody can go on: a deadlock, or a loop without an end."""
+    """No thread can continue: a deadlock, or a loop without an end."""
 
 
 @define(eq=False)
 class Process:
-    """What dies at once; whoever is inside when it does finds out at the next step."""
+    """A process that dies at once; a thread inside it finds out at the next step."""
 
     name: str
     generation: int = 0
@@ -44,7 +44,7 @@ def _taken() -> threading.Lock:
 
 @define(eq=False)
 class Task:
-    """One thread: what it does, for whom, and what it waits for."""
+    """One thread: its work, its process, and what it waits for."""
 
     process: Process
     work: Callable[[], None]
@@ -138,7 +138,7 @@ class Scheduler:
         try:
             if self._failure is None:
                 task.work()
-        except BaseException as error:  # noqa: BLE001 - handed to whoever runs the schedule
+        except BaseException as error:  # noqa: BLE001 - handed to the runner of the schedule
             self._failure = self._failure or error
         self._tasks.remove(task)
         self._hand_on()

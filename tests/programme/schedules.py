@@ -1,4 +1,4 @@
-"""Which schedules a run tries: so many seeds under each habit, and more under all at once."""
+"""The schedules of a run: some seeds under each habit, and more under all at once."""
 
 from __future__ import annotations
 

@@ -37,11 +37,11 @@ RECENT: Final = 20
 
 @define(eq=False)
 class Sea:
-    """What is stored, and what goes wrong on the way to it.
+    """The stored objects, and the faults on the way to them.
 
     Attributes:
         bodies: The truth.
-        scheduler: Who is next.
+        scheduler: Picks the next thread.
         rng: Draws what goes wrong.
         habits: What may go wrong.
         rate: How often.

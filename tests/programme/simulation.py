@@ -27,15 +27,15 @@ from tests.programme.workload import Machine, Writer, digest_of
 
 ROOT = "shop.db/orders/_ledger"
 BEGINNINGS = (0, 0, 0, 96, 96, 197)
-"""Versions to begin at: at the birth, and before caches are made."""
+"""Versions to begin at: at the creation, and before caches are made."""
 LONG_BEGINNING = 795
-"""Before caches are merged; once in so many seeds, since it takes its time."""
+"""Before caches are merged; once in many seeds, since it takes its time."""
 SEEDS_OF_ONE_LONG = 60
 
 
 @frozen
 class Case:
-    """What a schedule is drawn from.
+    """The parameters of a schedule.
 
     Attributes:
         seed: Draws everything else.
@@ -72,7 +72,7 @@ def beginning(version: int) -> Mapping[str, bytes]:
 
 @frozen
 class Ran:
-    """What a schedule left."""
+    """The ledger and its records after a schedule."""
 
     case: Case
     sea: Sea

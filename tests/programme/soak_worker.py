@@ -1,7 +1,7 @@
-"""One process at a ledger under load, until its time is over or somebody kills it.
+"""One process at a ledger under load, until its time is over or it is killed.
 
-What a worker asks and is told goes into a file, one JSON object a line, before and after each
-call; so what a killed worker did not live to be told is known, too.
+A worker's calls and outcomes go into a file, one JSON object a line, before and after each
+call; so the calls of a killed worker without an outcome are known, too.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Role = Literal["write", "paimon", "iceberg", "tend"]
 Call = Callable[[CommitOptions], Any]
 TABLE: Final = "shop.orders"
 OVERTIME_S: Final = 120.0
-"""How long a worker goes on that has not got everything done in time."""
+"""Seconds that a worker continues if it has not done everything in time."""
 
 
 @frozen
@@ -56,13 +56,13 @@ class Post:
     """A worker's place.
 
     Attributes:
-        role: What it does: writes, keeps a format's files, or keeps house.
+        role: Its work: writing, keeping a format's files, or maintenance.
         who: Its name; no other ever has it.
         url: The ledger.
         options: Of its store.
         until_s: When it stops, on the monotonic clock, which all processes share.
         pause_s: The longest pause of a writer between two calls.
-        at_least: A writer goes on until so many of its calls were acknowledged, for a while.
+        at_least: A writer continues until this many of its calls were acknowledged, for a while.
         said: The file that it writes to.
         before: The file of the one that was killed here before it.
         client: How its object store's client takes faults.
@@ -246,7 +246,7 @@ def lines_in(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def attempts_in(path: Path) -> Iterator[Attempt]:
-    """Yield what a writer asked, with what it was told, if it lived to be told."""
+    """Yield a writer's calls, with their outcomes unless it was killed before."""
     attempt: Attempt | None = None
     for line in lines_in(path):
         if "asked" in line:
@@ -263,7 +263,7 @@ def observations_in(path: Path) -> Iterator[Observation]:
 
 
 def left_open(path: Path | None) -> Iterator[Asked]:
-    """Yield what a killed writer did not live to be told."""
+    """Yield the calls of a killed writer that have no outcome."""
     last = None
     for line in lines_in(path) if path else ():
         last = Asked(**line["asked"]) if "asked" in line else None
@@ -272,10 +272,10 @@ def left_open(path: Path | None) -> Iterator[Asked]:
 
 
 def keep(post: Post, table: Table) -> None:
-    """Keep a format's files up to date, or keep house; say how often, once at least."""
+    """Keep a format's files up to date, or run maintenance; say how often, once at least."""
     file = os.open(post.said, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     while time.monotonic() < post.until_s or not any(lines_in(post.said)):
-        # House is kept as if this draft were a week old: asking again goes on from there.
+        # Maintenance runs as if this draft were a week old: a retry continues from there.
         with suppress(FileNotFoundError):
             if post.role == "tend":
                 tend(table)
@@ -285,7 +285,7 @@ def keep(post: Post, table: Table) -> None:
 
 
 def tend(table: Table) -> None:
-    """Refresh the statistics, verify all that stands there, seal, and remove what nobody needs.
+    """Refresh the statistics, verify everything, seal, and remove what is not needed.
 
     Drafts go at once, as if their writers had stalled for a week.
     """

@@ -2,9 +2,9 @@
 commit to the tables; on the same store, and with the same switches, as `test_simulation`.
 
 What is promised of the two streams: names are unique, and each location is given out once; a table
-that the catalog has can be opened; a stream ends before the catalog forgets its table, and whoever
-finds that half done finishes it; what was acknowledged is there exactly once, and did what was
-asked.
+that the catalog has can be opened; a stream ends before the catalog forgets its table, and any
+process that finds that half done finishes it; what was acknowledged is there exactly once, and did
+what was asked.
 """
 
 from __future__ import annotations

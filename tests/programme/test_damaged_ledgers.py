@@ -1,4 +1,4 @@
-"""Whatever stands in a ledger's files, its readers, projections and `verify` end, by typed errors.
+"""Whatever a ledger's files contain, its readers, projections and `verify` end, by typed errors.
 
 `--long` tries all damages, `LAKELEDGER_EXAMPLES=2000` as many of each kind of file.
 """
@@ -36,7 +36,7 @@ from tests.thorough import examples
 
 EXAMPLES = int(os.environ.get("LAKELEDGER_EXAMPLES", "0"))
 MORE = {"table commit": 20, "catalog commit": 10}
-"""How many times as many of what the truth is."""
+"""The factors by which a true number is multiplied."""
 TABLE = "shop.orders"
 Body = bytes
 

@@ -27,7 +27,7 @@ ANN, BOB, CARL, DORA, EVE, FAY = (
 TABLE, OTHER = "shop.people", "shop.orders"
 AMOUNT, OLDER_AMOUNT = (number.to_bytes(4, "little").hex() for number in (5_551_234, 5_551_235))
 STEPS_BETWEEN: Final = 25
-"""Every so many kills are tried in each run."""
+"""Every N-th kill is tried in each run."""
 
 View = Mapping[tuple[object, ...], object]
 
@@ -158,7 +158,7 @@ def test_a_power_loss_during_an_erasure_changes_nobody_elses_values(
 
 
 def kill_and_retry(name: str, root: Path, steps: int) -> bool:
-    """Kill an eraser after so many steps, retry, and lose the power; False: it was done before."""
+    """Kill an eraser after `steps` steps, retry, and lose the power; False: it was done before."""
     store = laid_out(root)
     recorder = Recorder(str(root))
     left = iter(range(steps))

@@ -1,4 +1,4 @@
-"""Names, paths and links that want out of the ledger's folder: refused, or kept as they are."""
+"""Names, paths and links that lead out of the ledger's folder: rejected, or kept as they are."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ESCAPING = (
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    """A folder beside the ledger, which nothing may touch."""
+    """A folder next to the ledger, which nothing may touch."""
     folder = tmp_path / "outside"
     folder.mkdir()
     (folder / "secret").write_bytes(SECRET)
@@ -74,7 +74,7 @@ def test_no_name_reaches_out_of_the_ledger(name: str, tmp_path: Path, outside: P
 
 @pytest.mark.parametrize("name", ESCAPING, ids=ascii)
 def test_no_projected_name_reaches_out_of_the_table(name: str, tmp_path: Path) -> None:
-    """What the ledger takes as a tag or a file's path, Paimon's files hold, or they refuse it."""
+    """Tags and paths that the ledger accepts are in Paimon's files, or those reject them."""
     root = tmp_path / "root"
     table = orders(lake_on(LocalStore(root)))
     table.append([data_file("a.parquet")])

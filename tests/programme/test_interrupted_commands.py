@@ -43,7 +43,7 @@ SAMPLED = 5
 
 
 def interrupted(cases: tuple[str, ...], runs: str, folder: Path) -> list[str]:
-    """Interrupt commands, each so many times or at all of their calls; return the problems."""
+    """Interrupt commands, each a number of times or at all of their calls; return the problems."""
     program = "tests.programme.interrupted_commands"
     done = subprocess.run(
         [sys.executable, "-m", program, str(folder), runs, *cases],

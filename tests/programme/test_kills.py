@@ -1,7 +1,7 @@
 """kill -9 at system calls of local commits: nothing acknowledged is lost, nothing is half.
 
 Two ways, since each shows what the other cannot. Short cases run under `ptrace`, and die right
-before every system call that the kernel sees, whoever makes it. All cases die right before every
+before every system call that the kernel sees, in every thread. All cases die right before every
 call of Python's `os` that changes a file, a name or a lock, and after half of every write; the
 local store makes no others. Nothing is synced there, since a kill takes nothing back that the
 kernel has; `test_power_loss` is about what is lost with the power.
@@ -38,7 +38,7 @@ def bodies_in(root: Path) -> dict[str, bytes]:
 
 
 def examine(root: Path, acknowledged: list[str], case: str) -> int:
-    """Check one ledger that a killed writer left, and go on with it; return its commits."""
+    """Check one ledger that a killed writer left, and continue with it; return its commits."""
     bodies = bodies_in(root)
     catalog = places_of(read_log(bodies, "_ledger"))
     log = read_log(bodies, ROOT)
@@ -56,7 +56,7 @@ def examine(root: Path, acknowledged: list[str], case: str) -> int:
         subject: Subject[Any, Any] = Subject("shop.orders", handle_of(shell).log, has_files=True)
         damages = [each for each in Verification(subject).run() if each.kind == "damage"]
         assert not damages, damages
-    # Who renames it may have died on the way.
+    # The process that renames it may have died on the way.
     name = "other.o" if Identifier("other", "o") in lake.state.tables else "shop.orders"
     try:
         table = lake.table(name)

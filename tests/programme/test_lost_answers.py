@@ -62,7 +62,7 @@ ASKED: dict[str, Callable[[Ledger, Table], object]] = {
 
 
 def tried(what: str, lost: Collection[int]) -> tuple[str, bool]:
-    """Lose some answers of one call; return what its writer was told, and whether it landed."""
+    """Lose some responses of one call; return its outcome, and whether it was committed."""
     inner = memory()
     store = LosesTheseAnswers(inner)
     lake = lake_on(store, retry_policy=no_time())

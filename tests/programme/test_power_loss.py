@@ -24,7 +24,7 @@ from tests.programme.simulation import ROOT, beginning
 Work = Callable[[Ledger, Callable[[str], None]], None]
 LATER = 1_800_000_000_000
 MANY = 1_001
-"""So many file changes do not stand inside a commit."""
+"""More file changes than a commit holds inline."""
 
 
 def from_nothing(lake: Ledger, on_commit: Callable[[str], None]) -> None:
@@ -56,7 +56,7 @@ def with_a_list_file(lake: Ledger, on_commit: Callable[[str], None]) -> None:
 CASES: dict[str, tuple[int | None, Work]] = {
     "from nothing": (None, from_nothing),
     "across a checkpoint": (98, across_a_checkpoint),
-    "with a list beside": (0, with_a_list_file),
+    "with a list file": (0, with_a_list_file),
 }
 
 
@@ -135,7 +135,7 @@ def test_what_was_acknowledged_survives_a_loss_of_power_at_every_step(
 def test_a_commit_on_one_that_is_not_durable_yet_leaves_no_hole_and_makes_both_durable(
     tmp_path: Path,
 ) -> None:
-    """Others land commits while one waits for the disk, which had shown its file by then."""
+    """Other writers commit while one is in fsync, whose file is visible by then."""
     root = tmp_path / "lake"
     before = laid_out(root, 0)
     recorder = Recorder(str(root))
@@ -186,7 +186,7 @@ def test_a_store_that_never_syncs_is_found_out(tmp_path: Path) -> None:
 
 
 def test_what_another_finds_and_acknowledges_survives_a_loss_of_power(tmp_path: Path) -> None:
-    """A writer dies at every step; the next one asks again under the same id, then power goes."""
+    """A writer dies at every step; the next one retries with the same id, then power goes."""
     kills = 0
     for fatal in range(1_000):
         root = tmp_path / str(fatal)

@@ -1,4 +1,4 @@
-"""What opens a store stays with the store: no log line, error, repr or stored byte holds it."""
+"""Credentials stay with the store: no log line, error, repr or stored byte holds them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "a wrong option": ("s3://bucket/lake", {"secrets": SECRET}),
     "a wrong type": ("s3://bucket/lake", {"secret": [SECRET], "anon": SECRET}),
     "memory": ("memory://secret-test", {"token": SECRET}),
-    "local": ("/tmp/nowhere", {"password": SECRET}),  # noqa: S108 - refused before it is touched
+    "local": ("/tmp/nowhere", {"password": SECRET}),  # noqa: S108 - rejected before it is touched
     "no such store": ("sftp://host/lake", {"password": SECRET}),
 }
 
@@ -51,7 +51,7 @@ def shown_by(work: Callable[[], object]) -> str:
     with capture_logs() as logs:
         try:
             shown = repr(work())
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is shown to somebody
+        except Exception as error:  # noqa: BLE001 - any error is shown
             shown = "".join(traceback.format_exception(error, limit=0))
             shown += repr(error) + repr(error.args) + repr(pickle.loads(pickle.dumps(error)))  # noqa: S301 - just made
     return shown + repr(logs)

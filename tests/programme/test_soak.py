@@ -1,5 +1,5 @@
-"""Eight writing processes on one local ledger, others that keep its files and keep house, and
-somebody who kills them at random; then every promise is checked.
+"""Eight writing processes on one local ledger, others that keep its files and maintain it, and
+random kills of all of them; then every promise is checked.
 
 `LAKELEDGER_SOAK_SECONDS=600` lets them work for ten minutes.
 """

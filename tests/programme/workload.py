@@ -1,4 +1,4 @@
-"""What simulated writers do: every kind of change, retries under their own ids, and reads."""
+"""Calls of simulated writers: every kind of change, retries under their own ids, and reads."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from tests.programme.simulated import Port, Sea
 
 @frozen
 class Call:
-    """What is asked of a table, and the key that makes it the same snapshot as another."""
+    """A call to a table, and the key that makes it the same snapshot as another."""
 
     make: Callable[[Table, CommitOptions], Any]
     key: str = ""
@@ -161,7 +161,7 @@ class Writer:
         return None
 
     def _ask_again(self, name: str, call: Call, options: CommitOptions) -> None:
-        """What came to nothing known is asked for again, by the id that the caller was told."""
+        """Retry a call with an unknown outcome, by the id that was reported."""
         table = self._opened()
         if table is not None:
             self.asked.append((name, call, options))
@@ -177,7 +177,7 @@ class Writer:
         self.history.observations.append(seen)
 
     def _try(self, table: Table, name: str, call: Call, options: CommitOptions) -> str | None:
-        """Ask, and keep what the caller is told; return the id of what nobody knows."""
+        """Make a call, record its outcome; return the id of an unknown one."""
         attempt = Attempt(name, self.scheduler.steps, key=call.key)
         self.history.attempts.append(attempt)
         unknown = None

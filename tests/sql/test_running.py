@@ -1,4 +1,4 @@
-"""Statements run on a real table: what lands, in one commit each."""
+"""Statements run on a real table, in one commit each."""
 
 from __future__ import annotations
 

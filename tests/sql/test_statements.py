@@ -1,4 +1,4 @@
-"""What each clause of ALTER TABLE asks for, and where a wrong one says it went wrong."""
+"""The changes of each clause of ALTER TABLE, and the position of the fault in a wrong one."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def race(root: str, writer: str, count: str) -> None:
 
 
 def write_for_ever(root: str, writer: str) -> None:
-    """Create and replace, one key after the other, until somebody kills this process."""
+    """Create and replace, one key after the other, until this process is killed."""
     store = LocalStore(root, durable=Durability.NONE)
     number = 0
     say("ready")

@@ -1,4 +1,4 @@
-"""What the clients' own exceptions mean; the servers' tests show that these are the ones raised."""
+"""Meaning of the clients' own exceptions; the servers' tests show that these are raised."""
 
 from __future__ import annotations
 

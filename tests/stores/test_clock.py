@@ -1,4 +1,4 @@
-"""Whose clock may time a commit, beside servers that date their answers."""
+"""The clock that times a commit, with servers that date their responses."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_machine_that_slept_asks_again_before_it_doubts_its_clock(moto: S3Serv
 
 
 class Silent(ObjectStore):
-    """Does not answer so many times when it is asked for the time."""
+    """Does not answer a number of times when it is asked for the time."""
 
     times = 0
 

@@ -104,7 +104,7 @@ def test_a_place_has_to_be_named(
 
 
 def test_what_does_not_hold_is_found() -> None:
-    """A store that tells the winner that it lost."""
+    """A store that reports a loss to the winner."""
     store = DeliversTwice(MemoryStore("doctor-twice"))
     assert [check.claim for check in examine(store, "a/b") if not check.holds] == [
         "creates a new key"

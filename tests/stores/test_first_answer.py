@@ -1,4 +1,4 @@
-"""An address at which nobody answers is told soon, by one error and by no line of a client."""
+"""An unresponsive address is reported soon, by one error and by no log line of a client."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KEY = "c2VjcmV0LWtleS1vZi1ub2JvZHk="
 
 @pytest.fixture(scope="module")
 def silent() -> Iterator[str]:
-    """The address of somebody who takes connections, and says nothing."""
+    """The address of a server that accepts connections, and says nothing."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 

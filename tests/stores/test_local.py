@@ -305,7 +305,7 @@ def test_a_root_that_was_removed_is_made_again(tmp_path: Path) -> None:
 
 
 def test_a_forked_child_has_names_of_its_own_for_what_it_writes(tmp_path: Path) -> None:
-    """Parent and child go on from the same memory; one's draft is not the other's."""
+    """Parent and child continue from the same memory; one's draft is not the other's."""
 
     class Names(LocalStore):
         def _link(self, folder: int, draft: str, name: str) -> None:

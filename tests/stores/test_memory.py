@@ -113,7 +113,7 @@ def test_nobody_gets_between_the_look_and_the_write() -> None:
 
 @pytest.mark.parametrize("body", [b"1", b"the same"])
 def test_the_same_bytes_win_once(body: bytes) -> None:
-    """Python keeps one object of short bytes, and who gives the same twice is not the winner."""
+    """Python interns short bytes; a caller that passes the same object twice is not the winner."""
     store = MemoryStore(f"once-{len(body)}")
 
     assert [store.create("a", body), store.create("a", body)] == [True, False]

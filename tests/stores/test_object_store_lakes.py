@@ -55,7 +55,7 @@ def test_a_table_lives_in_a_bucket(server: Server) -> None:
     url = fresh(server)
     table = shop(url, server.options)
     table.alter([AddColumn(("note",), "STRING"), RenameColumn(("day",), "date")])
-    # More than stands inside a commit: a file of its own beside the log.
+    # More than a commit holds inline: a file of its own next to the log.
     table.append([data_file(number) for number in range(1_200)])
     table.create_tag("loaded")
 

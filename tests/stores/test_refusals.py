@@ -1,4 +1,4 @@
-"""What a disk refuses is told at once and typed; only silence is silence."""
+"""Refusals of a disk raise typed errors at once; only silence is silence."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Disk(LocalStore):
 
 
 def never() -> RetryPolicy:
-    """Whoever waits is found out."""
+    """Fails on any sleep."""
 
     def wait(seconds: float) -> None:
         raise AssertionError(f"waited {seconds} s for what was refused")
@@ -133,7 +133,7 @@ def shared() -> Iterator[Path]:
 
 @contextmanager
 def as_somebody_else() -> Iterator[None]:
-    """Be a user who owns nothing here; root may write everywhere."""
+    """Run as a user that owns nothing here; root may write everywhere."""
     if os.geteuid():
         yield
         return

@@ -17,6 +17,6 @@ def test_replaying_from_a_bucket_takes_few_requests_through_segments(
     )
 
     assert report.fingerprint.endswith("commits=850 segments=1")
-    # The first commits are read one by one, since nobody knows how many there are.
+    # The first commits are read one by one, since their number is unknown.
     assert report.value("requests through segments") < 250
     assert report.value("requests for the log's files") > 850

@@ -11,7 +11,7 @@ from ledger.stores.services import SERVICES, root_of
 
 
 class Listening(ThreadingHTTPServer):
-    """A server that takes every object, and notes what it was told first."""
+    """A server that takes every object, and records the requests that it received."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Taking)

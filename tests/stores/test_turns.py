@@ -48,7 +48,7 @@ def turn_of(store: LocalStore) -> Iterator[Turn]:
 
 
 def is_free(store: LocalStore) -> bool:
-    """Say whether somebody else would get the lock at once."""
+    """Return whether another writer would get the lock at once."""
     descriptor = os.open(store._base + "t/.lock", os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""What the tests need of a server: where a root is, and a way to its objects without our code."""
+"""Servers for the tests: the location of a root, and access to its objects without our code."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Server(Protocol):
 
     @property
     def scheme(self) -> str:
-        """How its URLs begin."""
+        """The prefix of its URLs."""
 
     @property
     def options(self) -> Mapping[str, Any]:

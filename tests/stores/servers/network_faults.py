@@ -1,4 +1,4 @@
-"""What a network may do to a request on its way, and to the answer on its way back."""
+"""Faults of a network on a request and on its response."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from attrs import frozen
 
 
 class Answer(enum.Enum):
-    """What a client gets instead of the server's answer."""
+    """The responses that a client gets instead of the server's."""
 
     DROPPED = "dropped"
     """The connection is closed."""
@@ -25,27 +25,27 @@ class Answer(enum.Enum):
 
 
 class Moment(enum.Enum):
-    """When the server does what was asked."""
+    """The time at which the server executes the request."""
 
     NEVER = "never"
     BEFORE = "before"
     LATE = "late"
-    """A while after the client was told that it failed."""
+    """A while after the client got the failure."""
 
 
 @frozen
 class Fault:
-    """What happens to one request."""
+    """The fault of one request."""
 
     answer: Answer
     applied: Moment
 
 
 LOST: Final = Fault(Answer.DROPPED, Moment.BEFORE)
-"""The server did what was asked, and nobody hears of it."""
+"""The server executed the request, and the client gets no response."""
 
 FAULTS: Final = tuple(Fault(answer, applied) for answer in Answer for applied in Moment)
-# Whoever hangs does little else.
+# A hanging request takes most of the time.
 _WEIGHTS: Final = [1 if each.answer is Answer.HANGING else 4 for each in FAULTS]
 
 

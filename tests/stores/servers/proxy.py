@@ -1,4 +1,4 @@
-"""A proxy that hands requests on, and spoils those that it is told to spoil."""
+"""A proxy that forwards requests, and spoils those that the test selects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HOP = {"connection", "transfer-encoding", "content-length"}
 
 @define
 class Proxy:
-    """What a proxy saw and what it is to spoil.
+    """The requests that a proxy saw, and the faults to inject.
 
     Attributes:
         endpoint: Where it listens.
@@ -152,7 +152,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def say(self, said: bytes, size: int | str) -> None:
         self.send_header("Content-Length", str(size))
-        # Whoever gave up meanwhile hears nothing.
+        # A client that gave up meanwhile gets nothing.
         with suppress(OSError):
             self.end_headers()
             self.wfile.write(b"" if self.command == "HEAD" else said)

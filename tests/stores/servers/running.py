@@ -40,9 +40,9 @@ def missing(reason: str) -> NoReturn:
 
 
 def free_port(*, also: int = 0) -> int:
-    """Return a port that nobody listens on; the port `also` above it is free, too.
+    """Return a port without a listener; the port `also` above it is free, too.
 
-    Both are below those that a system gives to whoever connects: a server that begins to listen a
+    Both are below those that a system gives to clients: a server that begins to listen a
     moment later would find such a one taken.
     """
     while True:
