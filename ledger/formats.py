@@ -22,7 +22,7 @@ from typing import Any, Literal, Protocol
 
 from ledger.decide.format_rules import FormatRules, Refusal
 from ledger.model.errors import MissingDependencyError
-from ledger.model.plugins import Offer, look_anew, missing, offers, unloadable
+from ledger.model.plugins import Offer, missing, offers, reload_plugins, unloadable
 from ledger.state.declared_formats import DEFAULT_FORMATS
 
 FORMATS = "lakeledger.formats"
@@ -98,7 +98,7 @@ INSTALLED = InstalledFormats()
 
 def forget() -> None:
     """Clear the cache of installed formats, so that the next lookup reads entry points again."""
-    look_anew()
+    reload_plugins()
     _by_name.cache_clear()
     _found.cache_clear()
     _rules.cache_clear()

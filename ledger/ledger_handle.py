@@ -284,9 +284,9 @@ class LedgerHandle:
                 "nothing was written",
                 table.log.layout.commit(0),
             )
-        from ledger.opening.creation import bear
+        from ledger.opening.creation import create_stream
 
-        bear(self.log, entry, table.log, self.setting.retry_policy)
+        create_stream(self.log, entry, table.log, self.setting.retry_policy)
 
     def begin_anywhere(self, entry: TableEntry, table: TableHandle) -> None:
         """Write a missing version 0, for the call that creates the table.
@@ -295,9 +295,9 @@ class LedgerHandle:
             DamagedLogError: The log existed before.
         """
         self._refuse_lost(entry, table)
-        from ledger.opening.creation import bear
+        from ledger.opening.creation import create_stream
 
-        bear(self.log, entry, table.log, self.setting.retry_policy)
+        create_stream(self.log, entry, table.log, self.setting.retry_policy)
 
     def _refuse_lost(self, entry: TableEntry, table: TableHandle) -> None:
         from ledger.opening.creation import was_created
@@ -368,7 +368,7 @@ class LedgerHandle:
         from ledger.decide.catalog import CatalogIntent, CopyLedger
         from ledger.opening.creation import NOTHING
 
-        def land() -> Appended[CatalogState]:
+        def append() -> Appended[CatalogState]:
             committed = self.appender.commit_lookup.before(request)
             if committed is not None:
                 return committed
@@ -382,7 +382,7 @@ class LedgerHandle:
 
         self.init()
         with noting(request):
-            return traced_commit(land, stream=self.log, commit_id=request.commit_id)
+            return traced_commit(append, stream=self.log, commit_id=request.commit_id)
 
     def context(self, request: Request) -> CommitContext:
         """Return the author, message and clock that database policies are applied with."""

@@ -26,7 +26,7 @@ from ledger.decide.catalog import (
     MoveLedger,
 )
 from ledger.decide.commit_policies import refuse_in_catalog
-from ledger.decide.recorded_values import check_said, parts_of_creation
+from ledger.decide.recorded_values import check_recorded, parts_of_creation
 from ledger.events.catalog import ViewCreated
 from ledger.events.table import TableCreated, TableDropped, TableName
 from ledger.files.snapshot_plan import SnapshotPlan
@@ -47,7 +47,7 @@ from ledger.model.file_change import PartitionValue
 from ledger.model.instant import millis
 from ledger.model.names import Identifier
 from ledger.model.schema import ViewSchema
-from ledger.observing.telemetry import is_heard, tell
+from ledger.observing.telemetry import is_heard, log_event
 from ledger.opening.creation import NewTable, drop_asked, finish_drop, may_be_renamed
 from ledger.opening.ledger_file import refuse_location
 from ledger.relocation.moving import prepare, refuse_other_storage, refuse_same_storage
@@ -62,17 +62,17 @@ if TYPE_CHECKING:
     from ledger.plan import ClockPlan
 
 
-def _tell_readers(table: TableHandle) -> None:
+def _warn_about_readers(table: TableHandle) -> None:
     """Log which parts of a new table some readers will misread, if a listener is registered."""
     if is_heard():
         from ledger.plan import creation_warnings
 
         for said in creation_warnings(at_version(table.log, 0)):
             name = str(table.identifier)
-            tell("ledger.ledger", "readers_get_it_wrong", table=name, says=said)
+            log_event("ledger.ledger", "readers_get_it_wrong", table=name, says=said)
 
 
-def _tell_nobody(_what: str, _done: int, _of: int) -> None:
+def _no_progress(_what: str, _done: int, _of: int) -> None:
     """Ignore progress."""
 
 
@@ -102,7 +102,7 @@ def create_table(
     request = handle.request(asked, commit)
     with noting(request):
         table = _create(handle, make, request, name)
-        _tell_readers(table)
+        _warn_about_readers(table)
         return table
 
 
@@ -126,7 +126,7 @@ def adopt_table(
         InvalidInputError: The creation contains a value that no log may hold.
     """
     name = Identifier.parse(identifier)
-    check_said(parts_of_creation(creation), f"the creation of {name}")
+    check_recorded(parts_of_creation(creation), f"the creation of {name}")
 
     def make() -> CatalogRequest:
         return CreateTable(name, fresh_id(), **creation)
@@ -317,7 +317,7 @@ def plan_erasure(  # noqa: PLR0913 - the parameters of the public method
     """Return what `erase` would delete; see `Ledger.plan_erasure`."""
     from ledger.history.erasure import Erasure, found, remaining
 
-    report_progress = on_progress or _tell_nobody
+    report_progress = on_progress or _no_progress
     sought, streams = _sought(handle, author, text, table, column, value)
     values, transactions = found(handle.log.personal, sought, report_progress)
     return Erasure(values, transactions, tuple(remaining(streams, sought, report_progress)))
@@ -337,7 +337,7 @@ def erase(  # noqa: PLR0913 - the parameters of the public method
     on_progress: ErasureProgress | None = None,
 ) -> Erasure:
     """Delete the stored personal data of a person or column; see `Ledger.erase`."""
-    report_progress = on_progress or _tell_nobody
+    report_progress = on_progress or _no_progress
     _refuse_unerasable(handle)
     sought, streams = _sought(handle, author, text, table, column, value)
     options: CommitOptions = {
@@ -419,7 +419,7 @@ def _rendered_anew(handle: LedgerHandle, folder: str) -> Iterator[str]:
             try:
                 kept = part(name, "kept")
                 if kept.has_files(table):
-                    kept.render_anew(table)
+                    kept.rebuild_files(table)
             except (LedgerError, OSError) as error:
                 yield f"{each.name}, its files of {name}: {error}"
 

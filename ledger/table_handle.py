@@ -320,8 +320,8 @@ class TableHandle:
 
         None for a state of another table, too.
         """
-        is_own = state.table_id == head_state(self.log).table_id
-        return self.past.columns(state) if is_own else None
+        is_of_ledger = state.table_id == head_state(self.log).table_id
+        return self.past.columns(state) if is_of_ledger else None
 
     def find_commit(self, commit_id: str) -> Commit[TableEvent] | None:
         """Return the commit with a commit id; None if no commit has it."""
@@ -405,7 +405,7 @@ class TableHandle:
             InvalidChangeError: The table follows a source, or a rule forbids the change.
             CommitUnknownError: The store did not answer; the commit may have been committed.
         """
-        from ledger.decide.recorded_values import check_said
+        from ledger.decide.recorded_values import check_recorded
         from ledger.decide.table import EventsDecided
 
         request = self.request(list(change), options)
@@ -416,7 +416,7 @@ class TableHandle:
 
         def checked(state: TableState) -> tuple[TableEvent, ...]:
             events = decide(state)
-            check_said(events, str(self.identifier))
+            check_recorded(events, str(self.identifier))
             return events
 
         return self.append(EventsDecided(checked, context), request)
@@ -526,12 +526,12 @@ class TableHandle:
             return found
         if isinstance(found, AlreadyCommitted):
             return self.appender.commit_lookup.acknowledge(found.version, request)
-        self._refuse_untold()
+        self._check_place_is_recorded()
         committed = self.appender.append(found, request)
         follow(self)
         return committed
 
-    def _refuse_untold(self) -> None:
+    def _check_place_is_recorded(self) -> None:
         """Reject commits at a location other than the recorded one, if files depend on it.
 
         Raises:
@@ -540,9 +540,9 @@ class TableHandle:
         where, here = self.setting.root_location, self.ledger_url
         if where.is_recorded_at(here) or self._is_looked_at:
             return
-        from ledger.relocation.moving import untold
+        from ledger.relocation.moving import unrecorded_place
 
-        error = untold(self, where.place, where.others(here))
+        error = unrecorded_place(self, where.place, where.others(here))
         if error is not None:
             # A move, copy or alias may have been recorded since this handle was opened.
             catalog = catalog_stream(self.setting.store).refresh()

@@ -19,7 +19,7 @@ from msgspec import UNSET
 from ledger.audit.undo import Undoing, reverted, undone
 from ledger.decide import changes as table_changes
 from ledger.decide.changes import TableChange
-from ledger.decide.recorded_values import check_said
+from ledger.decide.recorded_values import check_recorded
 from ledger.decide.table_options import Marked
 from ledger.events import TableEvent
 from ledger.events.snapshots import NO_FILES, ChangesReference, ListingEvent, SnapshotCommitted
@@ -416,7 +416,7 @@ def stop_serving(handle: TableHandle, options: CommitOptions) -> Appended[TableS
     if committed is not None:
         return committed
     events = (OwnerSet(owner="ledger"), *_adoption(handle, state))
-    return take_over(handle, events, options.get("expect_version", state.version), **options)
+    return commit_imported(handle, events, options.get("expect_version", state.version), **options)
 
 
 def plan_stop_serving(handle: TableHandle) -> Owner:
@@ -436,7 +436,7 @@ def _adoption(handle: TableHandle, state: TableState) -> tuple[TableEvent, ...]:
     return events
 
 
-def take_over(
+def commit_imported(
     handle: TableHandle, events: tuple[TableEvent, ...], base: int, **commit: Unpack[CommitOptions]
 ) -> Appended[TableState]:
     """Commit events from the source of an imported table; for importers.
@@ -452,15 +452,15 @@ def take_over(
         InvalidChangeError: The events contradict the table, or the ledger owns it.
         InvalidInputError: They contain a value that no log may hold.
     """
-    from ledger.state.iceberg_builder import TakenOver
+    from ledger.state.iceberg_builder import ImportedEvents
 
     state = handle.state
-    check_said(events, state.origin.source if state.is_mirrored else str(handle.identifier))
-    asked = ["TakeOver", base]
-    said = tuple(_with_list_beside(handle, each) for each in _without_values(handle, events))
+    check_recorded(events, state.origin.source if state.is_mirrored else str(handle.identifier))
+    asked = ["CommitImported", base]
+    said = tuple(_with_list_file(handle, each) for each in _without_values(handle, events))
     options: CommitOptions = {**commit, "expect_version": base}
     request = handle.request(asked, options)
-    taken = TakenOver(said, base)
+    taken = ImportedEvents(said, base)
     return handle.append(taken, request)
 
 
@@ -491,7 +491,7 @@ def _listed(handle: TableHandle, head: TableState, event: ListingEvent) -> tuple
     )
 
 
-def _with_list_beside(handle: TableHandle, event: TableEvent) -> TableEvent:
+def _with_list_file(handle: TableHandle, event: TableEvent) -> TableEvent:
     """Return an event whose list of files is a separate file if it is long."""
     if not isinstance(event, SnapshotCommitted) or event.changes is not UNSET:
         return event

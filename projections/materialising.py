@@ -609,7 +609,7 @@ class Materialisation(Generic[P]):
                 self.refuse_undeclared(table, target_state(table, None))
             other = self.format.rebuild_reason(table, saved)
             if other is not None:
-                self._tell(table, saved, other)
+                self._log_renewal(table, saved, other)
                 saved = self._renewed(table, saved, on_progress)
             elif not is_cut:
                 # The new position would not list the files that the last run has still to delete.
@@ -641,7 +641,7 @@ class Materialisation(Generic[P]):
             self._swept(table, reached)
         return compared.difference
 
-    def render_anew(self, table: TableHandle) -> None:
+    def rebuild_files(self, table: TableHandle) -> None:
         """Rewrite files after values were erased, so that no file holds an erased value.
 
         Files retained for earlier readers are deleted at once, too. The deletions are durable when
@@ -721,7 +721,7 @@ class Materialisation(Generic[P]):
         """Return the version reached; None if nothing was to do."""
         other = self.format.rebuild_reason(table, start)
         if other is not None:
-            self._tell(table, start, other)
+            self._log_renewal(table, start, other)
             if target.version < start.version:
                 target = target_state(table, start.version)
             return self._reach(table, start, target, on_progress)
@@ -897,7 +897,7 @@ class Materialisation(Generic[P]):
     def _logger(self) -> str:
         return f"projections.{self.format.name}"
 
-    def _tell(self, table: TableHandle, saved: P, other: RebuildReason) -> None:
+    def _log_renewal(self, table: TableHandle, saved: P, other: RebuildReason) -> None:
         name = str(table.identifier)
         facts = {"format": self.format.name, "version": saved.version, **other.facts}
         warn(self._logger, other.event, table=name, **facts)

@@ -321,7 +321,7 @@ class ColumnHistories:
         self.count += field_id > self._highest_before
         self._highest = max(self._highest, field_id)
 
-    def _bear(
+    def _add_column(
         self, column: DataField, parent: ColumnHistory | None, hops: Path, cause: Cause
     ) -> ColumnHistory:
         """Start or resume the history of a column and its nested ones."""
@@ -355,7 +355,7 @@ class ColumnHistories:
         match data_type:
             case RowType(fields=fields):
                 for each in fields:
-                    self._bear(each, history, rest, cause)
+                    self._add_column(each, history, rest, cause)
             case ArrayType(element=inner):
                 self._shape(history, (*rest, "element"), inner, cause)
             case MapType(value=inner):
@@ -375,7 +375,7 @@ class ColumnHistories:
     def _create(self, fact: TableCreated, cause: Cause) -> None:
         schema = first_schema(fact)
         for each in schema.fields:
-            self._bear(each, None, (), cause)
+            self._add_column(each, None, (), cause)
         for key, value in schema.options.items():
             self.settings["option", key] = Held(value, cause)
         self.settings["comment",] = Held(schema.comment, cause)
@@ -392,7 +392,7 @@ class ColumnHistories:
             fact.comment,
             fact.default_value,
         )
-        self._bear(column, parent, hops, cause)
+        self._add_column(column, parent, hops, cause)
         move = fact.move
         if move is not None and move.type != "LAST":
             named = {each.name: each.field_id for each in self._members(parent, hops)}
@@ -525,7 +525,7 @@ class ColumnHistories:
         for column in fields:
             history = self.by_id.get(column.id)
             if history is None or history.died is not None:
-                self._bear(column, parent, hops, cause)
+                self._add_column(column, parent, hops, cause)
                 continue
             if history.aspects["name",].sets(column.name, cause):
                 self._call(history, column.name, cause)

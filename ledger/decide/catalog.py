@@ -543,7 +543,7 @@ def _refuse_other(was: str, catalog: CatalogContext) -> None:
     if catalog.state.place != was:
         raise catalog.refusal(
             "place",
-            _tells_place,
+            _sets_location,
             InvalidChangeError(
                 f"the ledger is recorded at {catalog.state.place} by now; check it with "
                 "lakeledger doctor, then retry"
@@ -551,7 +551,7 @@ def _refuse_other(was: str, catalog: CatalogContext) -> None:
         )
 
 
-def _tells_place(event: CatalogEvent) -> bool:
+def _sets_location(event: CatalogEvent) -> bool:
     return isinstance(event, LedgerMoved | LedgerCopied)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from attrs import frozen
 from msgspec import Struct, UnsetType
 
-from ledger.decide.snapshot_operations import says_correction, says_creation, says_drop
+from ledger.decide.snapshot_operations import describe_correction, describe_creation, describe_drop
 from ledger.events import TableEvent
 from ledger.events import catalog as c
 from ledger.events import table as t
@@ -67,9 +67,9 @@ CATALOG_FACTS: Mapping[type, CatalogFact] = {
         says=lambda it: f"changed options of database {it.name}", names=None
     ),
     c.DatabaseDropped: CatalogFact(says=lambda it: f"dropped database {it.name}", names=None),
-    t.TableCreated: CatalogFact(says=says_creation, names=_made),
+    t.TableCreated: CatalogFact(says=describe_creation, names=_made),
     t.TableRenamed: CatalogFact(says=partial(_renamed, "table"), names=_called),
-    t.TableDropped: CatalogFact(says=says_drop, names=None),
+    t.TableDropped: CatalogFact(says=describe_drop, names=None),
     c.ViewCreated: CatalogFact(says=lambda it: f"created view {_name(it.identifier)}", names=_made),
     c.ViewAltered: CatalogFact(says=lambda it: f"changed view {_name(it.identifier)}", names=None),
     c.ViewRenamed: CatalogFact(says=partial(_renamed, "view"), names=_called),
@@ -82,7 +82,7 @@ CATALOG_FACTS: Mapping[type, CatalogFact] = {
         says=lambda it: f"made this a copy of ledger {it.copied_from}, at {it.place}", names=None
     ),
     c.ValuesErased: CatalogFact(says=_erased, names=None),
-    ClockCorrected: CatalogFact(says=says_correction, names=None),
+    ClockCorrected: CatalogFact(says=describe_correction, names=None),
 }
 """One row for each kind of event."""
 

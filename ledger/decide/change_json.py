@@ -372,7 +372,7 @@ def table_change_from_json(obj: Any, *, path: str = "$") -> SchemaChange | SpecC
         >>> change.updates[0].transform
         'day'
     """
-    kind = _KINDS.get(obj["type"]) if _says_type(obj) else None
+    kind = _KINDS.get(obj["type"]) if _describe_type(obj) else None
     if kind is None:
         return schema_change_from_json(obj, path=path)
     try:
@@ -382,5 +382,5 @@ def table_change_from_json(obj: Any, *, path: str = "$") -> SchemaChange | SpecC
         raise InvalidChangeError(f"{path}{place.rstrip('`')}: {rule}") from error
 
 
-def _says_type(obj: object) -> bool:
+def _describe_type(obj: object) -> bool:
     return isinstance(obj, Mapping) and isinstance(obj.get("type"), str)

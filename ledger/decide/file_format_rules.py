@@ -309,7 +309,7 @@ def vector_fields(candidate: Candidate) -> None:
         raise argument(f"option vector-field names {unknown}, which are not columns")
 
 
-def beside_others(candidate: Candidate, names: list[str]) -> None:
+def alongside_others(candidate: Candidate, names: list[str]) -> None:
     """Check that a table has other columns than those in files of their own, partition keys apart.
 
     Raises:

@@ -96,23 +96,23 @@ def _branch(fact: PaimonBranchUpdated) -> Iterator[tuple[Cell, Any]]:
     yield ("branch", fact.branch_name), fact.added
 
 
-def says_ref(fact: e.SnapshotRefSet) -> str:
+def describe_ref(fact: e.SnapshotRefSet) -> str:
     """Return the snapshot that a branch or tag points to, as display text."""
     return f"{fact.ref.type} {fact.ref_name} points to snapshot {fact.ref.snapshot_id}"
 
 
-def says_no_ref(fact: e.SnapshotRefRemoved) -> str:
+def describe_no_ref(fact: e.SnapshotRefRemoved) -> str:
     """Return that a branch or tag was removed, as display text."""
     return f"removed the branch or tag {fact.ref_name}"
 
 
-def _says_branch(fact: PaimonBranchUpdated) -> str:
+def _describe_branch(fact: PaimonBranchUpdated) -> str:
     added = 0 if isinstance(fact.added, UnsetType) else len(fact.added)
     went = len(fact.removed)
     return f"updated branch {fact.branch_name}: {added} of its files added, {went} removed"
 
 
-def _says_snapshot(fact: e.SnapshotAdded) -> str:
+def _describe_snapshot(fact: e.SnapshotAdded) -> str:
     snapshot = fact.snapshot
     summary = snapshot.summary or {}
     counts = [
@@ -136,26 +136,26 @@ def _many(noun: str, ids: tuple[int, ...]) -> str:
     return f"{noun}{plural} {', '.join(map(str, ids))}" if ids else ""
 
 
-def _says_gone(*parts: str) -> str:
+def _describe_removal(*parts: str) -> str:
     return "removed " + " and ".join(filter(None, parts))
 
 
-def _says_log(what: str, fact: e.SnapshotLogUpdated | e.MetadataLogUpdated) -> str:
+def _describe_log(what: str, fact: e.SnapshotLogUpdated | e.MetadataLogUpdated) -> str:
     gone = f", the oldest {fact.dropped} removed" if fact.dropped else ""
     return f"{what}: {len(fact.added)} more{gone}"
 
 
-def _says_facts(fact: e.TableFactsSet) -> str:
+def _describe_facts(fact: e.TableFactsSet) -> str:
     text = ", ".join(f"{cell[1].replace('_', ' ')} {value}" for cell, value in _facts(fact))
     return f"set {text or 'nothing'}"
 
 
 ORIGIN_OPERATIONS: tuple[Operation, ...] = (
-    Operation(facts=(e.SnapshotAdded,), sets=_snapshot, says=_says_snapshot),
+    Operation(facts=(e.SnapshotAdded,), sets=_snapshot, says=_describe_snapshot),
     Operation(
         facts=(e.SnapshotsRemoved,),
         sets=_no_snapshots,
-        says=lambda it: _says_gone(_many("snapshot", it.snapshot_ids)),
+        says=lambda it: _describe_removal(_many("snapshot", it.snapshot_ids)),
     ),
     Operation(
         facts=(e.SchemaReplaced,),
@@ -180,19 +180,19 @@ ORIGIN_OPERATIONS: tuple[Operation, ...] = (
     Operation(
         facts=(e.SchemasRemoved,),
         sets=_no_schemas,
-        says=lambda it: _says_gone(_many("schema", it.schema_ids)),
+        says=lambda it: _describe_removal(_many("schema", it.schema_ids)),
     ),
     Operation(
         facts=(e.LayoutsRemoved,),
         sets=_no_layouts,
-        says=lambda it: _says_gone(
+        says=lambda it: _describe_removal(
             _many("partition spec", it.spec_ids), _many("sort order", it.order_ids)
         ),
     ),
     Operation(
         facts=(e.StatisticsRemoved,),
         sets=_no_statistics,
-        says=lambda it: _says_gone(
+        says=lambda it: _describe_removal(
             _many("the statistics of snapshot", it.snapshot_ids),
             _many("the partition statistics of snapshot", it.of_partitions),
         ),
@@ -210,14 +210,14 @@ ORIGIN_OPERATIONS: tuple[Operation, ...] = (
     Operation(
         facts=(e.SnapshotLogUpdated,),
         sets=_logged,
-        says=lambda it: _says_log("the log of current snapshots", it),
+        says=lambda it: _describe_log("the log of current snapshots", it),
     ),
     Operation(
         facts=(e.MetadataLogUpdated,),
         sets=_logged,
-        says=lambda it: _says_log("the log of metadata files", it),
+        says=lambda it: _describe_log("the log of metadata files", it),
     ),
-    Operation(facts=(e.TableFactsSet,), sets=_facts, says=_says_facts),
+    Operation(facts=(e.TableFactsSet,), sets=_facts, says=_describe_facts),
     Operation(
         facts=(e.SourceFollowed,),
         sets=_followed,
@@ -228,5 +228,5 @@ ORIGIN_OPERATIONS: tuple[Operation, ...] = (
         sets=_followed_delta,
         says=lambda it: f"followed the source up to its version {it.delta_version}",
     ),
-    Operation(facts=(PaimonBranchUpdated,), sets=_branch, says=_says_branch),
+    Operation(facts=(PaimonBranchUpdated,), sets=_branch, says=_describe_branch),
 )

@@ -421,7 +421,7 @@ def _with_sources(sets: Cells) -> Cells:
     return claims
 
 
-def _says_spec(fact: UpdatePartitionSpec) -> str:
+def _describe_spec(fact: UpdatePartitionSpec) -> str:
     if not isinstance(fact, PartitionSpecUpdated):
         # A planned change has no spec yet.
         return f"change the partition spec: {len(fact.updates)} of its fields"
@@ -430,7 +430,7 @@ def _says_spec(fact: UpdatePartitionSpec) -> str:
     return f"{said} partition spec {fact.spec_id}: {fields or 'unpartitioned'}"
 
 
-def _says_order(fact: ReplaceSortOrder) -> str:
+def _describe_order(fact: ReplaceSortOrder) -> str:
     fields = ", ".join(
         f"{shown_path(each.source)} {each.direction}"
         if each.transform == "identity"
@@ -450,7 +450,7 @@ LAYOUT_OPERATIONS: tuple[LayoutOperation, ...] = (
         decide=decide_spec,
         sets=_spec,
         claims=_with_sources(_spec),
-        says=_says_spec,
+        says=_describe_spec,
     ),
     LayoutOperation(
         asked=ReplaceSortOrder,
@@ -458,6 +458,6 @@ LAYOUT_OPERATIONS: tuple[LayoutOperation, ...] = (
         decide=decide_order,
         sets=_order,
         claims=_with_sources(_order),
-        says=_says_order,
+        says=_describe_order,
     ),
 )

@@ -212,7 +212,7 @@ def file_path_problems(file: FileChange) -> Iterator[str]:
         yield f"file {excerpt(file.path)} deletes rows of a file that is outside of its folder"
 
 
-def check_said(said: Iterable[object], source: str) -> None:
+def check_recorded(said: Iterable[object], source: str) -> None:
     """Reject values of a source that no log can hold.
 
     Args:
@@ -225,7 +225,7 @@ def check_said(said: Iterable[object], source: str) -> None:
 
     Example:
         >>> from ledger.events.snapshots import SnapshotsExpired
-        >>> check_said([SnapshotsExpired(earliest_snapshot_id=1)], "/web/visits")
+        >>> check_recorded([SnapshotsExpired(earliest_snapshot_id=1)], "/web/visits")
     """
     for each in said:
         if not isinstance(each, Struct):

@@ -121,24 +121,24 @@ def _column(change: Any) -> str:
     return f"column {_path(change)}{_id(change)}"
 
 
-def _says_comment(change: schema.UpdateColumnComment) -> str:
+def _describe_comment(change: schema.UpdateColumnComment) -> str:
     said = "removed the comment of" if change.new_comment is None else "commented"
     return f"{said} {_column(change)}"
 
 
-def _says_default(change: schema.UpdateColumnDefaultValue) -> str:
+def _describe_default(change: schema.UpdateColumnDefaultValue) -> str:
     if change.new_default_value is None:
         return f"removed the default of {_column(change)}"
     return f"set the default of {_column(change)} to {change.new_default_value}"
 
 
-def _says_undrop(change: schema.UndropColumn | schema.ColumnUndropped) -> str:
+def _describe_undrop(change: schema.UndropColumn | schema.ColumnUndropped) -> str:
     text = f" {_text(change.data_type)}" if isinstance(change, schema.ColumnUndropped) else ""
     path = f" {_path(change)}" if change.field_names else ""
     return f"restored column{path}{text}{_id(change)}"
 
 
-def _says_move(change: schema.UpdateColumnPosition) -> str:
+def _describe_move(change: schema.UpdateColumnPosition) -> str:
     path = shown_path(change.field_names or (change.move.field_name,))
     place = [change.move.type.lower(), change.move.reference_field_name or ""]
     return f"moved column {path} {' '.join(place).strip()}{_id(change)}"
@@ -192,7 +192,7 @@ COLUMN_OPERATIONS: tuple[SchemaOperation, ...] = (
         touches="nothing",
         decide=decide_undrop,
         sets=_undropped,
-        says=_says_undrop,
+        says=_describe_undrop,
     ),
     SchemaOperation(
         asked=schema.UpdateColumnType,
@@ -223,7 +223,7 @@ COLUMN_OPERATIONS: tuple[SchemaOperation, ...] = (
         touches="comment",
         decide=decide_comment,
         sets=_aspect("comment", "new_comment"),
-        says=_says_comment,
+        says=_describe_comment,
     ),
     SchemaOperation(
         asked=schema.UpdateColumnDefaultValue,
@@ -233,7 +233,7 @@ COLUMN_OPERATIONS: tuple[SchemaOperation, ...] = (
         touches="default",
         decide=decide_default,
         sets=_aspect("default", "new_default_value"),
-        says=_says_default,
+        says=_describe_default,
     ),
     SchemaOperation(
         asked=schema.UpdateColumnPosition,
@@ -243,7 +243,7 @@ COLUMN_OPERATIONS: tuple[SchemaOperation, ...] = (
         touches="columns",
         decide=decide_position,
         sets=_moved,
-        says=_says_move,
+        says=_describe_move,
     ),
     SchemaOperation(
         asked=schema.SetIdentifierFields,
@@ -286,7 +286,7 @@ def _sets_table_comment(change: schema.UpdateComment) -> str:
     return f"{'removed' if change.comment is None else 'changed'} the table's comment"
 
 
-def _says_keys(fact: UpdateKeys) -> str:
+def _describe_keys(fact: UpdateKeys) -> str:
     keys = f"partition keys to {list(fact.partition_keys)}"
     return f"set the {keys}, the primary keys to {list(fact.primary_keys)}"
 
@@ -333,5 +333,5 @@ OPTION_OPERATIONS: tuple[Operation, ...] = (
         says=lambda _: "dropped the primary key",
     ),
     # Options that are keys became it; they claim what they mean, by id.
-    Operation(facts=(UpdateKeys,), sets=_keys, claims=no_cells, says=_says_keys),
+    Operation(facts=(UpdateKeys,), sets=_keys, claims=no_cells, says=_describe_keys),
 )

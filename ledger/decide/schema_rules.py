@@ -30,8 +30,8 @@ from ledger.decide.file_format_rules import (
     BLOB_KEYS,
     ICEBERG_STORAGE,
     VARIANT_KEYS,
+    alongside_others,
     avro_levels,
-    beside_others,
     blob_retractions,
     blob_roles,
     data_fields,
@@ -432,7 +432,7 @@ _TRACKING: tuple[Row, ...] = (
                 argument,
                 "BLOB columns {c.blobs} need data-evolution.enabled=true",
             ),
-            Ask(lambda c: beside_others(c, c.blobs)),
+            Ask(lambda c: alongside_others(c, c.blobs)),
         ),
     ),
     Refuse(
@@ -445,7 +445,7 @@ _TRACKING: tuple[Row, ...] = (
         runtime,
         "option vector.file.format={c.options.values[vector.file.format]!r} is unknown",
     ),
-    Ask(lambda c: beside_others(c, c.vectors), about("vector.file.format")),
+    Ask(lambda c: alongside_others(c, c.vectors), about("vector.file.format")),
     Refuse(
         (given("vector.file.format"), no(EVOLVES_DATA)),
         argument,

@@ -24,7 +24,7 @@ from ledger.decide.changes import (
     decide_clock,
 )
 from ledger.decide.format_rules import Formats, refuse_tag
-from ledger.decide.imported_operations import no_ref_cells, ref_cells, says_no_ref, says_ref
+from ledger.decide.imported_operations import describe_no_ref, describe_ref, no_ref_cells, ref_cells
 from ledger.decide.operation import Cell, DecisionContext, Operation, StateOperation, no_cells
 from ledger.decide.snapshots import (
     check_reachable,
@@ -424,18 +424,18 @@ def _owner(fact: OwnerSet) -> Iterator[tuple[Cell, Any]]:
     yield ("owner",), f"{fact.owner} ({fact.protocol})" if served else fact.owner
 
 
-def _says_promotion(fact: TablePromoted) -> str:
+def _describe_promotion(fact: TablePromoted) -> str:
     swapped = f"; {fact.catalog} leads here" if fact.catalog is not UNSET else ""
     return f"promoted: the ledger owns the table, which followed {fact.source}{swapped}"
 
 
-def _says_owner(fact: OwnerSet) -> str:
+def _describe_owner(fact: OwnerSet) -> str:
     if fact.owner == "served":
         return f"served: engines commit data through the {fact.protocol} protocol"
     return "taken back: the ledger commits data, and engines no longer do"
 
 
-def _says_rules(fact: FormatRulesRaised) -> str:
+def _describe_rules(fact: FormatRulesRaised) -> str:
     named = ", ".join(f"{name} {number}" for name, number in sorted(fact.rules.items()))
     return f"the rules of its formats are at least {named} from now on"
 
@@ -464,14 +464,14 @@ def _needs_branch(fact: BranchCommitted) -> Iterator[tuple[Cell, Any]]:
         yield ("branch", fact.branch_name), fact.parent_snapshot_id
 
 
-def _says_on_branch(fact: BranchCommitted) -> str:
+def _describe_on_branch(fact: BranchCommitted) -> str:
     done: str = fact.commit_kind
     if fact.target_snapshot_id is not UNSET:
         done = f"rolled back to snapshot {fact.target_snapshot_id}"
     return f"branch {fact.branch_name}: snapshot {fact.snapshot_id}: {done}, {_difference(fact)}"
 
 
-def _says_snapshot(fact: SnapshotCommitted) -> str:
+def _describe_snapshot(fact: SnapshotCommitted) -> str:
     done: str = fact.commit_kind
     if not isinstance(fact.fast_forward_to, UnsetType):
         head = fact.fast_forward_to
@@ -520,7 +520,7 @@ def _difference(fact: SnapshotFacts) -> str:
     return f"{changed}, {sign}{size(abs(fact.delta_file_size_in_bytes))}"
 
 
-def _says_rollback(fact: RolledBack) -> str:
+def _describe_rollback(fact: RolledBack) -> str:
     tag = "" if fact.target_tag_name is UNSET else f" (tag {fact.target_tag_name})"
     return (
         f"snapshot {fact.snapshot_id}: rolled back to snapshot {fact.target_snapshot_id}{tag}, "
@@ -528,7 +528,7 @@ def _says_rollback(fact: RolledBack) -> str:
     )
 
 
-def says_creation(fact: TableCreated) -> str:
+def describe_creation(fact: TableCreated) -> str:
     """Return the display text of a table's creation, with its source."""
     said = f"created table {_name(fact.identifier)} with {len(fact.schema.fields)} columns"
     origin = fact.origin
@@ -537,12 +537,12 @@ def says_creation(fact: TableCreated) -> str:
     return f"{said}, from {str(type(origin).__struct_config__.tag).title()}'s {origin.source}"
 
 
-def says_drop(fact: TableDropped) -> str:
+def describe_drop(fact: TableDropped) -> str:
     """Return the display text of a table's drop."""
     return f"dropped table {_name(fact.identifier)}"
 
 
-def says_correction(fact: ClockCorrected) -> str:
+def describe_correction(fact: ClockCorrected) -> str:
     """Return the display text of a clock's correction."""
     return (
         f"corrected the clock: the commits from version {fact.first_version} on took effect by "
@@ -563,7 +563,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         owners=DATA_OWNERS,
         sets=_snapshot,
         claims=_fast_forward,
-        says=_says_snapshot,
+        says=_describe_snapshot,
         alters=False,
     ),
     StateOperation(
@@ -575,14 +575,14 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         owners=DATA_OWNERS,
         sets=_snapshot,
         claims=_fast_forward,
-        says=_says_snapshot,
+        says=_describe_snapshot,
         alters=False,
     ),
     Operation(
         facts=(BranchCommitted,),
         sets=_of_branch,
         claims=_needs_branch,
-        says=_says_on_branch,
+        says=_describe_on_branch,
         alters=False,
     ),
     StateOperation(
@@ -592,7 +592,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         asks_formats=True,
         owners=METADATA_OWNERS,
         sets=ref_cells,
-        says=says_ref,
+        says=describe_ref,
         alters=False,
     ),
     StateOperation(
@@ -602,7 +602,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         asks_formats=False,
         owners=METADATA_OWNERS,
         sets=no_ref_cells,
-        says=says_no_ref,
+        says=describe_no_ref,
         alters=False,
     ),
     StateOperation(
@@ -613,7 +613,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         owners=DATA_OWNERS,
         sets=_snapshot,
         claims=_unseen,
-        says=_says_rollback,
+        says=_describe_rollback,
         alters=False,
     ),
     StateOperation(
@@ -683,7 +683,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
     Operation(
         facts=(TablePromoted,),
         sets=_promoted,
-        says=_says_promotion,
+        says=_describe_promotion,
     ),
     StateOperation(
         asked=asked.SetOwner,
@@ -692,13 +692,13 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         asks_formats=False,
         owners=METADATA_OWNERS,
         sets=_owner,
-        says=_says_owner,
+        says=_describe_owner,
     ),
     Operation(
         facts=(FormatRulesRaised,),
         sets=_rules,
         claims=no_cells,
-        says=_says_rules,
+        says=_describe_rules,
     ),
     StateOperation(
         asked=CorrectClock,
@@ -707,7 +707,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         asks_formats=False,
         owners=ANY_OWNER,
         sets=_clock,
-        says=says_correction,
+        says=describe_correction,
     ),
     StateOperation(
         asked=asked.DropTable,
@@ -717,11 +717,11 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         owners=ANY_OWNER,
         sets=_dropped,
         claims=no_cells,
-        says=says_drop,
+        says=describe_drop,
     ),
     Operation(
         facts=(TableCreated,),
         sets=_created,
-        says=says_creation,
+        says=describe_creation,
     ),
 )

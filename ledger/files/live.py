@@ -237,7 +237,7 @@ class LiveFiles:
         if branch is not None:
             return self._placed_on(branch, state)
         newest = state.last_snapshot_id
-        if not self.goes_on_after(state):
+        if not self.continues_after(state):
             return self.placed_at(state.version)
         live = Net(self.placed_at(state.version - 1).values())
         live.apply(self.snapshot_changes(1, newest, state.version, state.version))
@@ -290,7 +290,7 @@ class LiveFiles:
             if first_id <= each.snapshot_id <= last_id:
                 yield each
 
-    def goes_on_after(self, state: TableState) -> bool:
+    def continues_after(self, state: TableState) -> bool:
         """Return True if the commit of a state has snapshots of main after the state."""
         head = self._log.head
         if head is None or head.state.last_snapshot_id == state.last_snapshot_id:
@@ -644,7 +644,7 @@ def change_tables(
         yield from change_tables(log, live.base_of(state), columns)
         return
     # If its commit has later snapshots, the run that ends with the commit has changes after it.
-    whole = version - live.goes_on_after(state)
+    whole = version - live.continues_after(state)
     boundary = whole - whole % CHECKPOINT_INTERVAL
     tail = live.snapshot_changes(
         1, state.last_snapshot_id, boundary + 1 if boundary else 0, version

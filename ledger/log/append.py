@@ -44,7 +44,7 @@ from ledger.model.errors import (
     LedgerError,
     UpgradeRequiredError,
 )
-from ledger.observing.telemetry import is_observed, tell_retry
+from ledger.observing.telemetry import is_observed, log_retry
 from ledger.state.stream import AlreadyCommitted, Builder, Intent, Postponed, StateLike
 from ledger.stores import Turn
 
@@ -356,7 +356,7 @@ class Appender(Generic[S, E]):
     @property
     def is_outrun(self) -> bool:
         """True when a commit submitted now is likely decided on a later state than the head's."""
-        return self._queue.is_busy or self.log.is_beside_others()
+        return self._queue.is_busy or self.log.has_concurrent_writers()
 
     def submit(self, intent: Intent[S, E], request: Request) -> PendingCommit[S, E]:
         """Submit one transaction to the committer thread and return at once.
@@ -497,17 +497,17 @@ class Appender(Generic[S, E]):
                             request, winners.since(None), proposal.commit
                         ),
                     )
-                self._tell_loss(outcome, joined)
+                self._log_loss(outcome, joined)
             case Unknown():
                 for each in joined:
                     each.fail(outcome.as_error(each.request.commit_id))
             case _:
                 assert_never(outcome)
 
-    def _tell_loss(self, lost: Lost, joined: list[PendingCommit[S, E]]) -> None:
+    def _log_loss(self, lost: Lost, joined: list[PendingCommit[S, E]]) -> None:
         again = [each.attempts for each in joined if not each.is_answered]
         if again and is_observed():
-            tell_retry(self.log.name, lost.version, max(again), len(again))
+            log_retry(self.log.name, lost.version, max(again), len(again))
 
     def _outcome(self, proposal: Proposal[S, E], winners: Winners[E]) -> Outcome:
         store, file = self.log.store, proposal.file
@@ -624,7 +624,7 @@ def _meet(batch: Sequence[PendingCommit[S, E]], read: Sequence[Commit[E]]) -> No
 
 def _in_order(batch: Sequence[PendingCommit[S, E]]) -> Iterator[list[PendingCommit[S, E]]]:
     """Yield a batch in its order, split where a transaction needs a commit of its own."""
-    for is_single, some in groupby(batch, key=lambda each: each.needs_own_commit):
+    for is_single, some in groupby(batch, key=lambda each: each.is_committed_alone):
         if is_single:
             yield from ([each] for each in some)
         else:

@@ -69,14 +69,14 @@ class StreamClock:
         state = head.state
         if now > state.time_millis:
             return Moment(now)
-        self._tell_lead(state.effective_millis - now)
+        self._log_lead(state.effective_millis - now)
         # After a clock correction or imported history, the true time is later than the last
         # effective time.
         effective = max(now, state.effective_millis)
         is_other = effective < state.time_millis
         return Moment(state.time_millis, effective if is_other else None)
 
-    def _tell_lead(self, lead_millis: int) -> None:
+    def _log_lead(self, lead_millis: int) -> None:
         # Effective times of imported history may be long ago: then no clock is wrong.
         if lead_millis > 0 and is_far(lead_millis):
             self._tell(

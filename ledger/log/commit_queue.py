@@ -64,7 +64,7 @@ class Worker:
         self._name = name
         self._is_late = is_late
         self.after_fork()
-        begin_anew_after_fork(self)
+        restart_after_fork(self)
         _workers.add(self)
 
     def after_fork(self) -> None:
@@ -188,18 +188,18 @@ def _finish() -> None:
             return
 
 
-def begin_anew_after_fork(each: Forked) -> None:
+def restart_after_fork(each: Forked) -> None:
     """Register `after_fork` to be called in every forked child; `each` is referenced weakly."""
     _forked.add(each)
 
 
-def _begin_anew() -> None:
+def _restart() -> None:
     for each in list(_forked):
         each.after_fork()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_anew)
+    os.register_at_fork(after_in_child=_restart)
 
 
 S = TypeVar("S")
@@ -300,7 +300,7 @@ class PendingCommit(Generic[S, E]):
         return self.appended is not None or self.error is not None
 
     @property
-    def needs_own_commit(self) -> bool:
+    def is_committed_alone(self) -> bool:
         """True where no other transaction may share the commit."""
         return self.request.expect_version is not None or self.request.effective_millis is not None
 
@@ -361,7 +361,7 @@ class CommitQueue(Generic[S, E]):
         self._committer = Worker(
             "ledger-committer", partial(_log_unknown, self._waiting, self._taken)
         )
-        begin_anew_after_fork(self)
+        restart_after_fork(self)
 
     def __len__(self) -> int:
         return len(self._waiting)

@@ -15,7 +15,7 @@ from msgspec import Raw
 from ledger.events.commit import Commit
 from ledger.log.checkpoints import Checkpoints, Head
 from ledger.log.codec import Codec, Sketch, digest, encode
-from ledger.log.commit_queue import Worker, begin_anew_after_fork
+from ledger.log.commit_queue import Worker, restart_after_fork
 from ledger.log.key_index import KeysOf, Lookup, tiles
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
 from ledger.log.personal_data import Personal
@@ -119,7 +119,7 @@ class StreamLog(Generic[S, E]):
         self._met_others_s: float | None = None
         self._read_in_line: list[Commit[E]] = []
         self.after_fork()
-        begin_anew_after_fork(self)
+        restart_after_fork(self)
         _open.add(ref(self, _open.discard))
 
     def after_fork(self) -> None:
@@ -171,7 +171,7 @@ class StreamLog(Generic[S, E]):
                 kind=_REENTERED,
             )
 
-    def is_beside_others(self) -> bool:
+    def has_concurrent_writers(self) -> bool:
         """Return whether other processes append concurrently on a local store.
 
         Then writers wait for each other's lock. A remote store has no lock between processes.
@@ -186,7 +186,7 @@ class StreamLog(Generic[S, E]):
 
         Otherwise the head is this writer's own commit, which is durable already.
         """
-        return self.head is not self._own_head or self.is_beside_others()
+        return self.head is not self._own_head or self.has_concurrent_writers()
 
     def read_ahead(self) -> list[Commit[E]]:
         """Read and return the commits of concurrent writers, before making a commit.
@@ -195,7 +195,7 @@ class StreamLog(Generic[S, E]):
         lock. Commits that were read while waiting for the lock are returned, too, once.
         """
         read, self._read_in_line = self._read_in_line, []
-        return [*read, *self.catch_up()] if self.is_beside_others() else read
+        return [*read, *self.catch_up()] if self.has_concurrent_writers() else read
 
     def catch_up(self) -> list[Commit[E]]:
         """Read the commits that other writers appended; return them, oldest first."""
@@ -220,7 +220,7 @@ class StreamLog(Generic[S, E]):
         """
         return (
             self.store.is_near
-            and not self.is_beside_others()
+            and not self.has_concurrent_writers()
             and not self.store.exists(self.layout.commit(version))
         )
 
@@ -239,7 +239,7 @@ class StreamLog(Generic[S, E]):
                 again.
         """
         lock = self.store.lock(self.layout.lock)
-        return self._in_line(lock, met) if self.is_beside_others() else lock
+        return self._in_line(lock, met) if self.has_concurrent_writers() else lock
 
     @contextmanager
     def _in_line(

@@ -46,12 +46,12 @@ class Offer(NamedTuple):
 def offers(group: str) -> tuple[Offer, ...]:
     """Return the entry points of installed packages in a group.
 
-    They are cached for the process until `sys.path` changes or `look_anew` is called.
+    They are cached for the process until `sys.path` changes or `reload_plugins` is called.
     """
     return _offers(group, tuple(map(str, sys.path)))
 
 
-def look_anew() -> None:
+def reload_plugins() -> None:
     """Clear the cache of entry points, after a package was installed."""
     _offers.cache_clear()
 

@@ -1,8 +1,8 @@
 """Log events through structlog; spans and metrics through OpenTelemetry's API.
 
 `LOG_EVENTS` lists the log events. Failures that harm nothing (`warn`) are always logged; normal
-operation (`tell`) only if the program configured structlog, so that other programs pay nothing: not
-even structlog is imported. Authors, messages and values are never logged: what is erased in the
+operation (`log_event`) only if the program configured structlog, so that other programs pay
+nothing: not even structlog is imported. Authors, messages and values are never logged: what is erased in the
 ledger must not survive in logs.
 
 A program that wants spans and metrics imports `opentelemetry` and sets its providers; one that does
@@ -183,7 +183,7 @@ def is_heard() -> bool:
     return is_configured is not None and bool(is_configured())
 
 
-def tell(logger: str, event: str, **facts: object) -> None:
+def log_event(logger: str, event: str, **facts: object) -> None:
     """Log an event of normal operation, if structlog is configured."""
     if not is_heard():
         return
@@ -402,24 +402,24 @@ def _traced(append: Callable[[], A], facts: dict[str, str]) -> A:
         try:
             done = append()
         except LedgerError as error:
-            measurement.outcome = _tell_failure(error, facts, measurement.seconds)
+            measurement.outcome = _log_failure(error, facts, measurement.seconds)
             raise
         else:
             measurement.outcome = "repeated" if done.repeated else "committed"
             measurement.note(version=done.version, attempts=done.attempts)
             rest = {"version": done.version, "repeated": done.repeated, "attempts": done.attempts}
-            tell(_LOG, "commit_succeeded", **facts, **rest, seconds=measurement.seconds)
+            log_event(_LOG, "commit_succeeded", **facts, **rest, seconds=measurement.seconds)
             return done
         finally:
             count("lakeledger.commits", outcome=measurement.outcome)
             count("lakeledger.commit.duration", measurement.seconds, outcome=measurement.outcome)
 
 
-def _tell_failure(error: LedgerError, facts: dict[str, str], seconds: float) -> str:
+def _log_failure(error: LedgerError, facts: dict[str, str], seconds: float) -> str:
     """Log why a transaction is not committed, or not known to be; return the metric's outcome."""
     if isinstance(error, CommitConflictError):
         cell, version = error.cell, error.version
-        tell(
+        log_event(
             _LOG,
             "commit_conflicted",
             **facts,
@@ -429,17 +429,17 @@ def _tell_failure(error: LedgerError, facts: dict[str, str], seconds: float) -> 
         )
         return "conflicted"
     if isinstance(error, CommitUnknownError):
-        tell(_LOG, "commit_unknown", **facts, version=error.version, seconds=seconds)
+        log_event(_LOG, "commit_unknown", **facts, version=error.version, seconds=seconds)
         return "unknown"
     # Only the kind: the message may contain personal data of the log.
-    tell(_LOG, "commit_refused", **facts, error=error.kind, seconds=seconds)
+    log_event(_LOG, "commit_refused", **facts, error=error.kind, seconds=seconds)
     return "refused"
 
 
-def tell_retry(stream: str, lost_version: int, attempt: int, transactions: int) -> None:
+def log_retry(stream: str, lost_version: int, attempt: int, transactions: int) -> None:
     """Log and count a lost race for a version, in the committer thread."""
     count("lakeledger.commit.retries")
-    tell(
+    log_event(
         _LOG,
         "commit_retried",
         stream=stream,
@@ -479,7 +479,7 @@ def traced_projection(
         try:
             reached = run()
         except Exception as error:
-            tell(
+            log_event(
                 logger, "projecting_failed", **facts, error=str(error), seconds=measurement.seconds
             )
             raise
@@ -489,7 +489,7 @@ def traced_projection(
             lag = lag_s()
             count("lakeledger.projection.lag", lag, format=format_name)
             rest = {"version": reached, "seconds": measurement.seconds, "lag_seconds": lag}
-            tell(logger, "files_projected", **facts, **rest)
+            log_event(logger, "files_projected", **facts, **rest)
             return reached
         finally:
             outcome = measurement.outcome

@@ -24,7 +24,7 @@ from ledger.files.live import LiveFiles
 from ledger.history.past import TablePast
 from ledger.locations import Place, is_absolute, place_of
 from ledger.log.checkpoints import Head
-from ledger.log.commit_queue import begin_anew_after_fork
+from ledger.log.commit_queue import restart_after_fork
 from ledger.log.layout import STREAM_FOLDER, stream_root
 from ledger.log.personal_data import Personal
 from ledger.log.request import NowMillis, RetryPolicy, now_millis
@@ -137,7 +137,7 @@ class DatabasePolicies:
         self._known: tuple[Head[Any] | None, str, DatabasePolicy] | None = None
         self._begun = self._looked = 0
         self.after_fork()
-        begin_anew_after_fork(self)
+        restart_after_fork(self)
 
     def after_fork(self) -> None:
         """Replace the lock: a forked child has none of the threads that hold it."""

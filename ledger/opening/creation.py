@@ -144,7 +144,7 @@ def note_creation(
         catalog.store.replace(key, b"%d\n" % created_version)
 
 
-def bear(
+def create_stream(
     catalog: StreamLog[CatalogState, CatalogEvent],
     entry: TableEntry,
     table: StreamLog[TableState, TableEvent],

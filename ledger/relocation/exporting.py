@@ -256,7 +256,7 @@ class Exported:
     files: int
 
 
-def tell_nobody(_stream: str, _done: int, _of: int) -> None:
+def no_report(_stream: str, _done: int, _of: int) -> None:
     """Ignore progress."""
 
 
@@ -266,7 +266,7 @@ def export(
     tables: Sequence[Identifier] = (),
     *,
     version: int | None = None,
-    report: ReportProgress = tell_nobody,
+    report: ReportProgress = no_report,
 ) -> Exported:
     """Export a ledger as lines of JSON.
 

@@ -42,8 +42,8 @@ from ledger.relocation.exporting import (
     ReportProgress,
     Said,
     StreamLine,
+    no_report,
     read,
-    tell_nobody,
 )
 
 _PERSONAL = "personal/"
@@ -75,7 +75,7 @@ def import_lines(
     lines: Iterable[bytes],
     *,
     as_copy: bool = False,
-    report: ReportProgress = tell_nobody,
+    report: ReportProgress = no_report,
 ) -> ImportSummary:
     """Import the lines of an export into a store.
 

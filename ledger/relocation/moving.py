@@ -263,7 +263,7 @@ def root_of(place: str, roots: Sequence[str]) -> str | None:
     return next((each for each in roots if place_of(each).holds(place_of(place))), None)
 
 
-def untold(table: Tied, place: str, roots: Sequence[str]) -> InvalidChangeError | None:
+def unrecorded_place(table: Tied, place: str, roots: Sequence[str]) -> InvalidChangeError | None:
     """Return the error for commits to a table with references to another location; None if none.
 
     Args:

@@ -21,7 +21,7 @@ from ledger.model.errors import InvalidInputError
 from ledger.model.messages import first_few
 from ledger.model.names import Identifier
 from ledger.opening.context import Progress, TableSetting, no_progress
-from ledger.relocation.exporting import Exported, Out, ReportProgress, export, tell_nobody
+from ledger.relocation.exporting import Exported, Out, ReportProgress, export, no_report
 from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
 from ledger.stores import open_store
@@ -112,7 +112,7 @@ class Replay:
             callback(step)
         return self
 
-    def into_lines(self, out: Out, *, report: ReportProgress = tell_nobody) -> Exported:
+    def into_lines(self, out: Out, *, report: ReportProgress = no_report) -> Exported:
         """Write the commits as an export for `lakeledger import ledger`, byte for byte.
 
         Raises:
@@ -127,7 +127,7 @@ class Replay:
         url: str,
         storage_options: Mapping[str, Any] | None = None,
         *,
-        report: ReportProgress = tell_nobody,
+        report: ReportProgress = no_report,
     ) -> ImportSummary:
         """Create a second ledger, with a new id, that has the table up to the last version.
 

@@ -409,7 +409,7 @@ class IcebergOriginBuilder:
     }
 
 
-class TakenOver(Struct, frozen=True):
+class ImportedEvents(Struct, frozen=True):
     """Events imported from a source, to be appended; see `ledger.state.stream.Intent`.
 
     Attributes:

@@ -418,7 +418,7 @@ class FolderLock:
             # Unlock explicitly: a child forked meanwhile shares the lock and would keep it.
             with whatever_happens:
                 fcntl.flock(descriptor, fcntl.LOCK_UN)
-            _let_go(descriptor)
+            _release(descriptor)
 
 
 def in_order(path: str, folder: int) -> AbstractContextManager[Callable[[], None]]:
@@ -469,12 +469,12 @@ def _locked(path: str) -> int:
     try:
         _lock(descriptor)
     except BaseException:
-        _let_go(descriptor)
+        _release(descriptor)
         raise
     return descriptor
 
 
-def _let_go(descriptor: int) -> None:
+def _release(descriptor: int) -> None:
     _held.discard(descriptor)
     os.close(descriptor)
 
@@ -508,7 +508,7 @@ def _lock(descriptor: int) -> None:
 def _leave_to_the_parent() -> None:
     # A forked child must not keep a copy of the descriptors: the locks would outlive their owner.
     for descriptor in [*_held]:
-        _let_go(descriptor)
+        _release(descriptor)
     _next.clear()
 
 

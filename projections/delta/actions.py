@@ -188,7 +188,7 @@ def by_path(found: Iterable[Any]) -> Iterator[Any]:
     return iter(sorted(found, key=lambda each: str(each.path)))
 
 
-def is_own(body: bytes) -> bool:
+def is_of_ledger(body: bytes) -> bool:
     """Return whether a commit file was projected by a ledger."""
     try:
         info = _DECODER.decode(body.partition(b"\n")[0]).commit_info

@@ -718,10 +718,10 @@ class DeltaHandover:
 
 def is_fenced(state: TableState) -> bool:
     """Return whether a table's source accepts commits only from this ledger's table."""
-    return _own_fence(state.table_id) in _features(state.imported_from(DeltaOrigin))
+    return _fence_of_ledger(state.table_id) in _features(state.imported_from(DeltaOrigin))
 
 
-def _own_fence(table_id: str) -> str:
+def _fence_of_ledger(table_id: str) -> str:
     return f"{FENCE}-{table_id}"
 
 
@@ -765,7 +765,7 @@ def _check_projection(
 
 
 def _fenced_protocol(table_id: str, delta: DeltaOrigin) -> bytes:
-    return with_features(delta.protocol, {FENCE, _own_fence(table_id)})
+    return with_features(delta.protocol, {FENCE, _fence_of_ledger(table_id)})
 
 
 def _last_version(table: TableHandle, delta: DeltaOrigin, now_millis: int) -> bytes:

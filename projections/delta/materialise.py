@@ -55,7 +55,7 @@ from projections.delta.actions import (
     data_below,
     file_uri,
     is_checkpoint,
-    is_own,
+    is_of_ledger,
     line,
     txn_line,
     version_of,
@@ -723,7 +723,7 @@ class _Renewing(StoreOutputs):
             StoreError: Another program's file has the name.
         """
         there = self.read(path)
-        if there not in (None, body) and (is_checkpoint(path) or is_own(there or b"")):
+        if there not in (None, body) and (is_checkpoint(path) or is_of_ledger(there or b"")):
             self.restore(path, body)
         else:
             super().put(path, body)
@@ -748,7 +748,7 @@ class _Ahead:
             StoreError: A file of another program has its name.
         """
         found = self.read(path)
-        if found not in (None, body) and not is_checkpoint(path) and not is_own(found or b""):
+        if found not in (None, body) and not is_checkpoint(path) and not is_of_ledger(found or b""):
             raise StoreError(
                 f"{self.inner.key(path)} is not a file of the ledger's, and has the name of one "
                 "that the projection writes: move it away, or rebuild the projection",
@@ -881,7 +881,7 @@ class DeltaFiles:
     def make_way(self, outputs: StoreOutputs, path: str) -> None:
         """Rename a foreign file to a name that readers ignore."""
         body = outputs.read(path)
-        if body is not None and not is_checkpoint(path) and not is_own(body):
+        if body is not None and not is_checkpoint(path) and not is_of_ledger(body):
             name = path.rpartition("/")[2]
             outputs.put(
                 f"{FOLDER}/_quarantine.{hashlib.sha256(body).hexdigest()[:16]}.{name}", body

@@ -312,7 +312,7 @@ def known_metadata(
     """
     origin = state.imported_from(IcebergOrigin)
     had = None if before is None else before.state.imported_from(IcebergOrigin)
-    if before is None or had is None or not _goes_on(had, origin):
+    if before is None or had is None or not _continues(had, origin):
         made = _metadata(state, origin, _like(origin, file), _entries_like(origin, file))
         return KnownMetadata(state, made)
     said = before.metadata
@@ -335,7 +335,7 @@ def as_said(state: TableState, file: TableMetadata) -> KnownMetadata:
     return KnownMetadata(state, knowing(made, file))
 
 
-def _goes_on(had: IcebergOrigin, has: IcebergOrigin) -> bool:
+def _continues(had: IcebergOrigin, has: IcebergOrigin) -> bool:
     """Return whether a table has all of its earlier snapshots unchanged, and maybe more."""
     before = list(had.snapshots.values())
     return list(islice(has.snapshots.values(), len(before))) == before

@@ -33,7 +33,7 @@ from ledger.model.errors import (
 from ledger.model.names import Identifier
 from ledger.stores.file_access import FileAccess
 from ledger.table_handle import TableHandle
-from ledger.table_writes import take_over
+from ledger.table_writes import commit_imported
 from projections.importing.trial import ImportedCreation, Planned, SourceFiles
 from projections.materialising import Progress, nobody
 
@@ -312,7 +312,7 @@ class Importing:
             table = _adopted(lake, identifier, incoming.creation, incoming.source)
         if table is None:
             raise AssertionError("a table exists, or has an origin")
-        version = _land(table, incoming, on_progress or nobody)
+        version = _commit_planned(table, incoming, on_progress or nobody)
         return _result(identifier, incoming, version)
 
     def _read(
@@ -375,10 +375,10 @@ def _adopted(
     )
 
 
-def _land(table: TableHandle, incoming: Incoming, on_progress: Progress) -> int:
+def _commit_planned(table: TableHandle, incoming: Incoming, on_progress: Progress) -> int:
     version = table.state.version
     for done, each in enumerate(incoming.planned, 1):
-        version = take_over(
+        version = commit_imported(
             table,
             each.events,
             version,

@@ -15,7 +15,7 @@ from attrs import frozen
 from msgspec import UNSET, Raw
 
 from ledger.decide.changes import FileSums
-from ledger.decide.recorded_values import check_said
+from ledger.decide.recorded_values import check_recorded
 from ledger.decide.snapshots import readable_files
 from ledger.events import TableEvent
 from ledger.events.snapshots import NO_FILES, SnapshotCommitted
@@ -36,7 +36,7 @@ from ledger.state.table import TableState
 from ledger.stores import LocalStore, Store, open_store
 from ledger.stores.file_access import FileAccess
 from ledger.table_handle import TableHandle
-from ledger.table_writes import take_over
+from ledger.table_writes import commit_imported
 from projections.importing.importing import Importing
 from projections.materialising import Progress
 
@@ -282,7 +282,7 @@ class Promoting:
         options: CommitOptions = {**commit}
         options.setdefault("message", f"promoted: it followed {state.origin.source}")
         options.setdefault("effective_time", max(state.effective_millis, now_millis))
-        take_over(table, events, state.version, **options)
+        commit_imported(table, events, state.version, **options)
 
     def _result(
         self, table: TableHandle, source: str, transactions: int, files: int, *, is_new: bool
@@ -363,7 +363,7 @@ def adopting(
         files=Raw(readable_files(files)) if files else NO_FILES,
         **facts,
     )
-    check_said((adopted,), "its engines' manifests")
+    check_recorded((adopted,), "its engines' manifests")
     return adopted
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from attrs import define, field, frozen
 from msgspec import UNSET, UnsetType
 
-from ledger.decide.recorded_values import check_said, parts_of_creation
+from ledger.decide.recorded_values import check_recorded, parts_of_creation
 from ledger.events import TableEvent
 from ledger.events.commit import Outside, Transaction
 from ledger.events.imported import ImportedDeltaTable, ImportedIcebergTable, ImportedPaimonTable
@@ -62,7 +62,7 @@ class ImportedCreation:
         Raises:
             InvalidInputError: A field cannot be stored in a log.
         """
-        check_said(parts_of_creation(self.facts()), self.origin.source)
+        check_recorded(parts_of_creation(self.facts()), self.origin.source)
         created = TableCreated(
             identifier=TableName("", ""), table_id="unborn", path="", **self.facts()
         )
@@ -150,7 +150,7 @@ class Trial:
             InvalidInputError: They cannot be stored in a log; the message names the file.
         """
         said, moment = tuple(events), self._moment(millis)
-        check_said(said, metadata_file)
+        check_recorded(said, metadata_file)
         if self._ahead is None:
             self._ahead = TableBuilder(self._state)
         self._add(self._ahead, said, moment, author)

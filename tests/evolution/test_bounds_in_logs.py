@@ -24,7 +24,7 @@ from ledger.decide.bounds import (
     UNBOUNDED,
     Bound,
 )
-from ledger.decide.recorded_values import check_said, number_problems
+from ledger.decide.recorded_values import check_recorded, number_problems
 from ledger.events import CatalogEvent, SnapshotsExpired, TableEvent
 from ledger.log import Transaction
 from ledger.model import PartitionField, SortField
@@ -131,6 +131,6 @@ def test_a_log_may_hold_what_older_clients_wrote(bound: Bound, low: int, high: i
 
 
 def test_what_is_no_event_is_passed_over_and_what_follows_it_is_looked_at() -> None:
-    check_said(["a text", SnapshotsExpired(earliest_snapshot_id=1)], "/web/visits")
+    check_recorded(["a text", SnapshotsExpired(earliest_snapshot_id=1)], "/web/visits")
     with pytest.raises(InvalidInputError, match="/web/visits"):
-        check_said(["a text", SnapshotsExpired(earliest_snapshot_id=-1)], "/web/visits")
+        check_recorded(["a text", SnapshotsExpired(earliest_snapshot_id=-1)], "/web/visits")

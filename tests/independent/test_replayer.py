@@ -293,10 +293,10 @@ def test_author_and_message_are_read_the_same_where_lines_do_not_hold_them(tmp_p
 
 def test_a_ledger_that_went_about_is_read_the_same(tmp_path: Path) -> None:
     a_life(lake_on(LocalStore(tmp_path / "0")), 1)
-    for number, tell in enumerate((Ledger.record_move, Ledger.record_copy), 1):
+    for number, log_event in enumerate((Ledger.record_move, Ledger.record_copy), 1):
         shutil.copytree(tmp_path / str(number - 1), tmp_path / str(number))
         there = lake_on(LocalStore(tmp_path / str(number)))
-        tell(there)
+        log_event(there)
         read = Catalog()
         for commit in commits(tmp_path / str(number) / "_ledger"):
             read.fold(commit)

@@ -34,7 +34,7 @@ from ledger.ledger_writes import adopt_table
 from ledger.model import BlobMetadata
 from ledger.stores import Store
 from ledger.table_handle import TableHandle, handle_of
-from ledger.table_writes import take_over
+from ledger.table_writes import commit_imported
 from tests.evolution.born import CREATED, LIFE
 from tests.faults import Wrapped
 from tests.lakes import START_MILLIS, lake_on, memory, no_time, ticking
@@ -246,10 +246,10 @@ TABLES = [
     Case("stop_serving", of_table("stop_serving"), later=somebody_alters, before=served),
     Case(
         "take_over",
-        lambda lake, **options: take_over(
+        lambda lake, **options: commit_imported(
             handle_of(lake.table("shop.born")), LIFE[0], 0, **options
         ),
-        lambda lake: take_over(handle_of(lake.table("shop.born")), LIFE[1], 1),
+        lambda lake: commit_imported(handle_of(lake.table("shop.born")), LIFE[1], 1),
     ),
 ]
 UPDATES = [

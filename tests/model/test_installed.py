@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ledger import MissingDependencyError
-from ledger.model.plugins import Offer, load, load_all, look_anew, names, offers
+from ledger.model.plugins import Offer, load, load_all, names, offers, reload_plugins
 
 Package = Callable[[str, str], None]
 GROUP = "lakeledger.tried"
@@ -40,7 +40,7 @@ def test_all_that_is_installed_offers_what_the_library_says() -> None:
         name = package.name.lower().replace("_", "-").replace(".", "-")
         for each in package.entry_points:
             said.setdefault(each.group, set()).add(Offer(each.name, each.value, name))
-    look_anew()
+    reload_plugins()
 
     assert {"console_scripts", "lakeledger.formats", "pytest11"} <= said.keys()
     assert {group: set(offers(group)) for group in said} == said
@@ -153,10 +153,10 @@ def test_what_another_finder_finds_is_found(
 ) -> None:
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Finder])
     path.append(str(tmp_path))
-    look_anew()
+    reload_plugins()
 
     assert offers(GROUP) == (Offer("a", "json", "elsewhere"),)
-    look_anew()
+    reload_plugins()
 
 
 @pytest.mark.parametrize("value", ["json:nothing", "no_such_module", "no_such_module:a"])

@@ -101,8 +101,8 @@ def test_a_loss_is_logged_with_the_transactions_to_retry() -> None:
     table = orders(lake_on(memory()))
     answered = tried(5, committed=True)
     with capture_logs() as events:
-        handle_of(table).appender._tell_loss(Lost(7), [tried(1), answered, tried(3)])
-        handle_of(table).appender._tell_loss(Lost(8), [answered])
+        handle_of(table).appender._log_loss(Lost(7), [tried(1), answered, tried(3)])
+        handle_of(table).appender._log_loss(Lost(8), [answered])
 
     assert [each for each in events if each["event"] == "commit_retried"] == [
         {
@@ -122,7 +122,7 @@ def test_a_loss_is_not_logged_where_no_logger_listens(monkeypatch: pytest.Monkey
     table = orders(lake_on(memory()))
     for is_observed in (False, True):
         monkeypatch.setattr(append, "is_observed", lambda is_so=is_observed: is_so)
-        handle_of(table).appender._tell_loss(Lost(7), [tried(1)])
+        handle_of(table).appender._log_loss(Lost(7), [tried(1)])
     assert events == [(handle_of(table).log.name, 7, 1, 1)]
 
 

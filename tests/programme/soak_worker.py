@@ -140,7 +140,7 @@ class Writing:
         for asked in left_open(self._post.before):
             self._again(asked)
         number = 0
-        while self._goes_on():
+        while self._continues():
             number += 1
             time.sleep(self._rng.uniform(0, self._post.pause_s))
             if self._rng.random() < 0.05:
@@ -148,7 +148,7 @@ class Writing:
             else:
                 self._one(number)
 
-    def _goes_on(self) -> bool:
+    def _continues(self) -> bool:
         over_s = time.monotonic() - self._post.until_s
         return over_s < (OVERTIME_S if self._committed < self._post.at_least else 0)
 

@@ -91,7 +91,7 @@ class _Following:
         for name, table in self._there():
             if stop.asked:
                 return False
-            lacking = self._went_on(name, table) or lacking
+            lacking = self._report_all(name, table) or lacking
         return lacking and not stop.asked
 
     def to_newest(self, stop: Stop) -> bool:
@@ -102,13 +102,13 @@ class _Following:
         """
         for name, table in self._there():
             newest = table.state.version
-            while not stop.asked and self._went_on(name, table, newest):
+            while not stop.asked and self._report_all(name, table, newest):
                 pass
             if stop.asked:
                 return False
         return True
 
-    def _went_on(self, name: str, table: Table, newest: int | None = None) -> bool:
+    def _report_all(self, name: str, table: Table, newest: int | None = None) -> bool:
         """Advance each format of a table by a step; return whether more is left.
 
         Args:
@@ -137,7 +137,7 @@ class _Following:
             self.problems.pop((name, format_name), None)
             earlier = before.get(format_name)
             if earlier is not None and reached > earlier.version:
-                self._went(name, format_name, reached, earlier)
+                self._report(name, format_name, reached, earlier)
                 lacking = lacking or reached < (earlier.newest if newest is None else newest)
         self.seconds += time.monotonic() - begun
         return lacking
@@ -161,7 +161,7 @@ class _Following:
                     self._failed(str(entry.identifier), "", error)
         return [(str(entries[each].identifier), table) for each, table in self.tables.items()]
 
-    def _went(self, name: str, format_name: str, reached: int, earlier: Any) -> None:
+    def _report(self, name: str, format_name: str, reached: int, earlier: Any) -> None:
         self.runs += 1
         self.commits += reached - max(0, earlier.version)
         lacked = reached - earlier.version

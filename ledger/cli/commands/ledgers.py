@@ -87,7 +87,7 @@ def move(
     if dry_run:
         place.screen.result(document, lambda to: _print(to, findings))
         return
-    document |= _tell(lake, writing, alias=alias, copy=copy, rewrite=rewrite)
+    document |= _print_findings(lake, writing, alias=alias, copy=copy, rewrite=rewrite)
     document["ledgerId"] = lake.ledger_id
     made, problems = ([], {}) if alias else _projected(lake)
     document["projected"] = made
@@ -101,7 +101,7 @@ def move(
         )
 
 
-def _tell(
+def _print_findings(
     lake: Ledger, writing: CommitFlags, *, alias: bool, copy: bool, rewrite: bool
 ) -> dict[str, Any]:
     """Record a move, alias or copy; return the catalog's version and if it was recorded before."""

@@ -164,12 +164,12 @@ def log(  # noqa: PLR0913 - each is an option
     elif rest is not None and not follow:
         place.screen.notice(f"there are older commits; for more, use --limit {2 * limit}")
     if only is not None:
-        tell_stale(only, place.screen)
+        warn_stale(only, place.screen)
     if follow:
         _follow(partial(_sources, lake, name, is_all=all), sources, heads, wanted, shown)
 
 
-def tell_stale(table: Table, screen: Screen) -> None:
+def warn_stale(table: Table, screen: Screen) -> None:
     """Print on stderr which projections of a table are behind its log."""
     for each in table.freshness():
         if each.behind or each.problem is not None:

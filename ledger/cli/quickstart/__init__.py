@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from ledger.cli.quickstart.steps import IDENTIFIER, happen
-from ledger.cli.quickstart.story import Story, story_of, tell
+from ledger.cli.quickstart.story import Story, story_of, tell_story
 
-__all__ = ["IDENTIFIER", "Story", "happen", "story_of", "tell"]
+__all__ = ["IDENTIFIER", "Story", "happen", "story_of", "tell_story"]

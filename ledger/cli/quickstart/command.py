@@ -58,7 +58,7 @@ def quickstart(
         lakeledger quickstart try --no-spark
     """
     from ledger.cli.quickstart.steps import sample
-    from ledger.cli.quickstart.story import tell
+    from ledger.cli.quickstart.story import tell_story
 
     screen = Screen(output)
     prepare(folder, anew=anew)
@@ -66,7 +66,7 @@ def quickstart(
     leave_files(folder, flights)
     lake = open_ledger(str(folder))
     with screen.progress("loading days") as report:
-        story = tell(
+        story = tell_story(
             lake, flights, statistics=_with_spark if spark else _without, on_progress=report
         )
     screen.result(story.to_json(), lambda to: print_story(story, to, str(folder)))

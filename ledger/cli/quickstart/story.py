@@ -111,7 +111,7 @@ class Story:
         }
 
 
-def tell(
+def tell_story(
     lake: Ledger,
     flights: pa.Table,
     *,

@@ -14,7 +14,7 @@ from ledger.events.imported import ImportedDeltaTable
 from ledger.ledger_writes import adopt_table
 from ledger.model import FieldObject
 from ledger.table_handle import handle_of
-from ledger.table_writes import take_over
+from ledger.table_writes import commit_imported
 from projections.importing.trial import Trial
 from tests.lakes import lake_on, memory, orders
 
@@ -51,5 +51,5 @@ def test_the_doors_themselves_take_nothing_that_no_log_may_hold(tmp_path: Path) 
     table = adopt_table(handle_of(lake), "d.t", {"schema": sound, **facts})
     news = DeltaFollowed(delta_version=-1, timestamp_millis=1)
     with pytest.raises(InvalidInputError, match="/theirs: deltaVersion is -1"):
-        take_over(table, (news,), table.state.version)
+        commit_imported(table, (news,), table.state.version)
     assert table.again().state.version == table.state.version
