@@ -2,8 +2,8 @@
 
 `LOG_EVENTS` lists the log events. Failures that harm nothing (`warn`) are always logged; normal
 operation (`log_event`) only if the program configured structlog, so that other programs pay
-nothing: not even structlog is imported. Authors, messages and values are never logged: what is erased in the
-ledger must not survive in logs.
+nothing: not even structlog is imported. Authors, messages and values are never logged: what is
+erased in the ledger must not survive in logs.
 
 A program that wants spans and metrics imports `opentelemetry` and sets its providers; one that does
 not pays nothing, and it need not be installed (extra `otel`).

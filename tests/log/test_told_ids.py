@@ -245,7 +245,7 @@ TABLES = [
     ),
     Case("stop_serving", of_table("stop_serving"), later=somebody_alters, before=served),
     Case(
-        "take_over",
+        "commit_imported",
         lambda lake, **options: commit_imported(
             handle_of(lake.table("shop.born")), LIFE[0], 0, **options
         ),

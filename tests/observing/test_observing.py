@@ -54,7 +54,7 @@ def test_the_page_is_the_table_of_log_events() -> None:
 def logged_in_the_code() -> Iterator[tuple[str, ast.Call]]:
     for path in [*ROOT.glob("ledger/**/*.py"), *ROOT.glob("projections/**/*.py")]:
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in {"warn", "tell"}:
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in {"warn", "log_event"}:
                 yield path.name, node
 
 
@@ -118,7 +118,7 @@ def test_a_loss_is_logged_with_the_transactions_to_retry() -> None:
 
 def test_a_loss_is_not_logged_where_no_logger_listens(monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[object] = []
-    monkeypatch.setattr(append, "tell_retry", lambda *each: events.append(each))
+    monkeypatch.setattr(append, "log_retry", lambda *each: events.append(each))
     table = orders(lake_on(memory()))
     for is_observed in (False, True):
         monkeypatch.setattr(append, "is_observed", lambda is_so=is_observed: is_so)
