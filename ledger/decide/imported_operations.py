@@ -170,7 +170,7 @@ ORIGIN_OPERATIONS: tuple[Operation, ...] = (
     Operation(
         facts=(e.SchemaAdded,),
         sets=_schema,
-        says=lambda it: f"added schema {it.schema.schema_id} beside the current one",
+        says=lambda it: f"added schema {it.schema.schema_id}, which is not the current one",
     ),
     Operation(
         facts=(e.CurrentSchemaSet,),
