@@ -86,7 +86,7 @@ def test_notebooks_get_tables_in_which_all_text_is_escaped(table: Table) -> None
     table.alter([AddColumn(("<i>c",), "INT")], author="<b>")
     table.append([FileChange(path="a.parquet", record_count=7, file_size_in_bytes=9)])
     began = table.branch("audit")
-    assert "not there yet" in began._repr_html_()
+    assert "does not exist yet" in began._repr_html_()
     began.create()
     assert "<td>rows</td><td>7</td>" in began._repr_html_()
     for each in (

@@ -95,12 +95,13 @@ def snapshot_statistics(kept: Counted, at: Instant) -> tuple[PartitionStatistics
     Example:
         >>> import ledger
         >>> from projections.statistics.tile_rows import Kept
+        >>> from ledger.table_handle import handle_of
         >>> lake = ledger.open("memory://snapshot-statistics")
         >>> _ = lake.create_database("shop")
         >>> orders = lake.create_table("shop.orders", ledger.Schema.of({"id": "BIGINT"}))
         >>> file = ledger.FileChange(path="a.parquet", record_count=2, file_size_in_bytes=900)
         >>> at = orders.append([file]).version
-        >>> (found,) = snapshot_statistics(Kept.of(orders.log), orders.at(version=at))
+        >>> (found,) = snapshot_statistics(Kept.of(handle_of(orders).log), orders.at(version=at))
         >>> found.record_count, found.file_count, found.total_buckets
         (2, 1, -1)
     """

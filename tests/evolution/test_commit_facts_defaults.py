@@ -37,11 +37,11 @@ def table_of(format_version: str) -> Table:
 
 def test_a_default_that_is_no_value_of_icebergs_is_refused() -> None:
     table = table_of("3")
-    with pytest.raises(FormatError, match="column day: its default '2024-02-30' is no DATE"):
+    with pytest.raises(FormatError, match="column day: its default '2024-02-30' is not a DATE"):
         table.alter([WRONG])
     planned = table.plan([WRONG]).refusals
     assert [each.message.partition(";")[0] for each in planned] == [
-        "column day: its default '2024-02-30' is no DATE that Iceberg can write"
+        "column day: its default '2024-02-30' is not a DATE that Iceberg can write"
     ]
     alone = SetOption("ledger.formats", "iceberg")
     with pytest.raises(FormatError, match="column at: its default"):

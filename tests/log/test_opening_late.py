@@ -215,5 +215,5 @@ def test_a_spec_that_is_none_is_damage_when_it_is_looked_at(text: bytes) -> None
     specs = Specs([Raw(text)])
 
     for look in (lambda: specs[0], lambda: [*specs], lambda: specs.of_id(1)):
-        with pytest.raises(DamagedLogError, match="a checkpoint holds a partition spec that is no"):
+        with pytest.raises(DamagedLogError, match="a checkpoint holds an invalid partition spec"):
             look()

@@ -56,14 +56,15 @@ def test_file_changes_come_back_from_their_table(rows: list[tuple[object, ...]])
 def test_what_a_writer_keeps_next_to_its_log_is_made_and_read_by_arrays_alone() -> None:
     code = (
         "import sys\n"
+        "from ledger.table_handle import handle_of\n"
         "from tests.lakes import data_file, lake_on, memory, orders\n"
         "table = orders(lake_on(memory()))\n"
         "for number in range(800):\n"
         "    table.append([data_file(f'f{number}.parquet')])\n"
-        "table.log.wait_for_caches(60)\n"
+        "handle_of(table).log.wait_for_caches(60)\n"
         "assert 'pyarrow' in sys.modules\n"
-        "assert table.log.segments.made(0, 800)\n"
-        "(found,) = table.log.segments.read([(0, 800)])\n"
+        "assert handle_of(table).log.segments.made(0, 800)\n"
+        "(found,) = handle_of(table).log.segments.read([(0, 800)])\n"
         "assert len(found.bodies) == 801\n"
         "sys.exit(bool({'pandas', 'pyarrow.compute'} & {*sys.modules}))\n"
     )

@@ -56,4 +56,4 @@ def test_formats_that_look_into_files_keep_no_other_thread_waiting() -> None:
 
 def test_the_property_itself_is_asked_of_the_class() -> None:
     assert isinstance(Meeting.both_came, once)
-    assert Meeting.both_came.__doc__ == "Whether another thread works out its own meanwhile."
+    assert Meeting.both_came.__doc__ == "Return whether another thread computes its own meanwhile."

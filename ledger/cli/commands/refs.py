@@ -396,7 +396,7 @@ def snapshots(
     branch: OnBranch = None,
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """List a table's snapshots, newest first: those not expired, and those kept by a tag.
+    """List a table's snapshots, newest first: unexpired ones and those kept by a tag.
 
     In JSON, each `snapshot` is the DLF metadata API's object, `version` the commit it came with.
 
@@ -427,7 +427,7 @@ def snapshots(
 
     screen.result(document, text)
     if len(ids) > limit:
-        screen.notice(f"{len(ids) - limit:,} more are not shown; --limit {len(ids)} shows all")
+        screen.notice(f"{len(ids) - limit:,} more are not shown; to show all, use --limit {len(ids)}")
 
 
 def rows(state: TableState, found: list[ListedSnapshot]) -> Iterator[tuple[Cell, ...]]:

@@ -154,5 +154,5 @@ def test_a_list_outside_of_the_tables_store_is_rejected(tmp_path: Path) -> None:
     facts = {"base_manifest_list": "s3://elsewhere/metadata/snap-1.avro"}
     writer.table.commit_snapshot(SnapshotPlan("APPEND", commit_user="x", facts=facts))
 
-    with pytest.raises(UnsupportedError, match="s3://elsewhere/metadata/snap-1.avro lies outside"):
+    with pytest.raises(UnsupportedError, match="s3://elsewhere/metadata/snap-1.avro is outside"):
         refresh(handle_of(writer.table).log)

@@ -229,7 +229,7 @@ def test_another_table_is_rejected(tmp_path: Path) -> None:
         taken(lake, source.folder, "a.own")
     shutil.rmtree(source.folder)
     shutil.copytree(TABLES[0], source.folder)
-    with pytest.raises(AlreadyExistsError, match="made anew"):
+    with pytest.raises(AlreadyExistsError, match="dropped and recreated"):
         taken(lake, source.folder)
 
 
@@ -252,7 +252,7 @@ def test_bad_sources_are_reported_in_a_line_and_leave_nothing(tmp_path: Path) ->
         (tmp_path / "empty", NotFoundError, "holds no Paimon table"),
         (half.folder, InvalidInputError, "snapshot-1"),
         (lost.folder, NotFoundError, "which snapshot 1 reads, is gone"),
-        (without.folder, NotFoundError, "schema-1 is gone"),
+        (without.folder, NotFoundError, "schema-1 is missing"),
     ]
     for source, error, match in bad:
         with pytest.raises(error, match=match) as refused:
