@@ -34,7 +34,7 @@ from benchmarks.measure import (
     show,
 )
 from ledger.audit.column_history import RequestedHistories, column_histories
-from ledger.history.verifying.caches import unsealed
+from ledger.history.verifying.caches import missing_segments
 from ledger.history.verifying.subject import Subject
 from ledger.log.layout import SEGMENT_LENGTH
 from ledger.table_handle import handle_of
@@ -109,7 +109,7 @@ def _questions(table: ledger.Table) -> dict[str, Callable[[], object]]:
 
 def _sealed(workdir: Path, size: int, width: int) -> ledger.Table:
     table = ledger.open(str(lake_at(workdir, size, width=width))).table(TABLE)
-    for each in unsealed(Subject(TABLE, handle_of(table).log, has_files=True)):
+    for each in missing_segments(Subject(TABLE, handle_of(table).log, has_files=True)):
         handle_of(table).log.store.replace(each.path, each.body)
     return table
 

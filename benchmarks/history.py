@@ -214,8 +214,8 @@ def _build(root: Path, commits: int, width: int) -> None:
         parent = digest(body)
         if version % CHECKPOINT_INTERVAL == 0:
             # Caches that a writer stores next to the log at this version.
-            log.advance(Head(builder.freeze(), parent), commit)
-            log.keep_next()
+            log.accept_own_commit(Head(builder.freeze(), parent), commit)
+            log.save_next_caches()
 
 
 def fingerprint(state: TableState) -> str:

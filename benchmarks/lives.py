@@ -35,7 +35,7 @@ from ledger.opening.context import TableSetting
 from ledger.stores import MemoryStore, Store
 from ledger.stores.concurrency import create_one_by_one
 from ledger.stores.local import Durability, LocalStore
-from ledger.stores.wrappers import Through
+from ledger.stores.wrappers import ForwardingStore
 from ledger.table_handle import handle_of
 
 NAME = "bench.events"
@@ -269,7 +269,7 @@ def changes_of(kind: Kind) -> Mapping[str, Callable[[Life, int], object]]:
     return {name: change for name, change in CHANGES.items() if name not in less}
 
 
-class Counted(Through):
+class Counted(ForwardingStore):
     """A store like a distant one: it counts requests, and none is served locally.
 
     Requests for caches in the background are not counted.

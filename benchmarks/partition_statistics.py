@@ -21,7 +21,10 @@ from benchmarks.measure import WORKDIR, Figure, Output, Report, Spent, question_
 from ledger import FileChange, Table
 from ledger.table_handle import handle_of
 from projections.iceberg.materialise import project
-from projections.iceberg.statistics_files import content, partition_statistics_file
+from projections.iceberg.statistics_files import (
+    partition_statistics_file,
+    partition_statistics_rows,
+)
 from projections.statistics import Kept, refresh
 
 if TYPE_CHECKING:
@@ -78,7 +81,7 @@ def run(workdir: Path, *, commits: int, files: int, partitions: int, repeats: in
 
 def _ours(table: Table, to: Path) -> int:
     refresh(handle_of(table).log)
-    rows = content(handle_of(table), Kept.of(handle_of(table).log), table.at())
+    rows = partition_statistics_rows(handle_of(table), Kept.of(handle_of(table).log), table.at())
     to.write_bytes(partition_statistics_file(rows))
     return len(rows)
 

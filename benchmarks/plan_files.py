@@ -28,7 +28,12 @@ from benchmarks.measure import (
     question_of,
     show,
 )
-from ledger.files.change_lists import from_table, parquet_of, parsed, to_table
+from ledger.files.change_lists import (
+    changes_from_table,
+    read_changes_table,
+    table_to_parquet,
+    to_table,
+)
 from ledger.model.file_change import FileChange
 from ledger.model.iceberg_layout import PartitionField, PartitionSpec
 from ledger.model.schema import Schema
@@ -80,7 +85,9 @@ def run_at(workdir: Path, size: int) -> Path:
     path = workdir / f"live-files-{size}.parquet"
     if not path.exists():
         workdir.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(parquet_of(pa.concat_tables(to_table(each) for each in batches(size))))
+        path.write_bytes(
+            table_to_parquet(pa.concat_tables(to_table(each) for each in batches(size)))
+        )
     return path
 
 
@@ -89,7 +96,7 @@ def run(workdir: Path, *, size: int, repeats: int) -> Report:
 
     def plan(where: str) -> FilePlan:
         return plan_tables(
-            lambda: [parsed(path.read_bytes())], TableFilter(SCHEMA, SPECS, where, {})
+            lambda: [read_changes_table(path.read_bytes())], TableFilter(SCHEMA, SPECS, where, {})
         )
 
     def floor() -> int:
@@ -105,12 +112,12 @@ def run(workdir: Path, *, size: int, repeats: int) -> Report:
     _, python_peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     arrow_peak = pa.default_memory_pool().max_memory() - before
-    sample = from_table(parsed(path.read_bytes()).slice(0, min(size, BATCH)))
+    sample = changes_from_table(read_changes_table(path.read_bytes()).slice(0, min(size, BATCH)))
 
     times = in_turn(
         {
             "floor": floor,
-            "read": lambda: parsed(path.read_bytes()),
+            "read": lambda: read_changes_table(path.read_bytes()),
             "selective": lambda: plan(SELECTIVE),
             "metrics": lambda: plan(BY_METRICS),
             "objects": lambda: plan_files(sample, schema=SCHEMA, specs=SPECS, where=SELECTIVE),

@@ -19,7 +19,7 @@ from benchmarks.measure import WORKDIR, Figure, Output, Report, in_turn, questio
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.history.older import TableLog
-from ledger.history.verifying.caches import unsealed
+from ledger.history.verifying.caches import missing_segments
 from ledger.history.verifying.subject import Subject
 from ledger.log.codec import Codec, digest
 from ledger.log.replay import START
@@ -49,7 +49,7 @@ def run(workdir: Path, *, size: int, repeats: int, width: int = WIDTH) -> Report
     born = at_version(log, 0)
 
     subject = Subject(TABLE, log, has_files=True)
-    for each in unsealed(subject):
+    for each in missing_segments(subject):
         log.store.replace(each.path, each.body)
     unsealed_log = subject.on(Without(log.store))
 

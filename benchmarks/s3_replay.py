@@ -20,7 +20,7 @@ from benchmarks.bucket import Counting, place_for, upload
 from benchmarks.history import TABLE, WIDTH, fingerprint, lake_at
 from benchmarks.measure import WORKDIR, Figure, Output, Report, once_each, question_of, show
 from benchmarks.replay import replay
-from ledger.history.verifying.caches import unsealed
+from ledger.history.verifying.caches import missing_segments
 from ledger.history.verifying.subject import Subject
 from ledger.stores import LocalStore, open_store
 from ledger.table_handle import handle_of
@@ -45,7 +45,7 @@ def run(
     table = ledger.open(url, options).table(TABLE)
     subject = Subject(TABLE, handle_of(table).log, has_files=True)
     began = time.perf_counter_ns()
-    made = list(unsealed(subject))
+    made = list(missing_segments(subject))
     for each in made:
         store.replace(each.path, each.body)
     sealing_ns = time.perf_counter_ns() - began

@@ -31,8 +31,8 @@ from ledger.log.layout import SEGMENT_LENGTH, Layout
 from ledger.table_handle import handle_of
 from projections.source import register
 from projections.source.columns import spark_ddl
-from projections.source.data_source import VERSIONS_PER_PARTITION, scanned
-from projections.source.span_reading import End, Scan, begin_task
+from projections.source.data_source import VERSIONS_PER_PARTITION, scan_rows
+from projections.source.span_reading import LogScan, SpanEnd, begin_task
 from projections.source.view import view_of
 from projections.statistics.session import spark_session
 
@@ -182,8 +182,8 @@ def _make_ready(root: Path, workdir: Path, last: int) -> None:
     import pyarrow as pa
 
     table = ledger.open(str(root)).table(TABLE)
-    scan = Scan(handle_of(table).log, 1, End(last))
-    batches = [*scanned(view_of("events"), scan, (TABLE, ""), None, _COLUMNS)]
+    scan = LogScan(handle_of(table).log, 1, SpanEnd(last))
+    batches = [*scan_rows(view_of("events"), scan, (TABLE, ""), None, _COLUMNS)]
     with (
         pa.OSFile(str(workdir / _READY), "wb") as file,
         pa.ipc.new_stream(file, batches[0].schema) as sink,
@@ -235,9 +235,9 @@ def _summed(rows: DataFrame) -> Found:
 def _in_process(root: Path, size: int) -> Found:
     view = view_of("events")
     table = ledger.open(str(root)).table(TABLE)
-    scan = Scan(handle_of(table).log, 0, End(size))
+    scan = LogScan(handle_of(table).log, 0, SpanEnd(size))
     events = characters = 0
-    for batch in scanned(view, scan, (TABLE, "")):
+    for batch in scan_rows(view, scan, (TABLE, "")):
         events += batch.num_rows
         characters += sum(map(len, batch["event"].to_pylist()))
     return events, characters

@@ -47,9 +47,9 @@ from benchmarks.statistics_refresh import NAME, lake_at
 from benchmarks.statistics_spark import counted_anew, jobs_timed
 from ledger.table_handle import handle_of
 from projections.statistics import Kept, refresh
-from projections.statistics.materialise import keep_share
+from projections.statistics.materialise import refresh_range
 from projections.statistics.session import active_session
-from projections.statistics.spark_executors import OnSpark, answers, lessening
+from projections.statistics.spark_executors import SparkEngine, decreasing_runs, run_tasks
 from projections.statistics.spark_source import LogSource
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def _begin(count: int, events: Path) -> None:
         "spark.eventLog.rolling.enabled": "false",
         "spark.eventLog.compress": "false",
     }
-    answers(session_on(f"local-cluster[{count},1,1024]", settings), int, 4 * count)
+    run_tasks(session_on(f"local-cluster[{count},1,1024]", settings), int, 4 * count)
 
 
 def _end() -> None:
@@ -201,7 +201,7 @@ def _kept(root: Path, said: str) -> _Time:
     spark, spent, waited_s = _session(), Spent(), list[float]()
 
     def by_spark(table: ledger.Table) -> None:
-        refresh(handle_of(table).log, OnSpark(spark, LogSource.of(table)))
+        refresh(handle_of(table).log, SparkEngine(spark, LogSource.of(table)))
 
     # Only this run's executors have it in their command lines.
     name = str(spark.conf.get("spark.app.id"))
@@ -267,7 +267,7 @@ def _by_processes(root: Path, count: int) -> float:
     table = ledger.open(str(root)).table(NAME)
     last = table.state.version
     shutil.rmtree(root / handle_of(table).path / "_ledger" / "statistics", ignore_errors=True)
-    spans = list(lessening(0, last, count))
+    spans = list(decreasing_runs(0, last, count))
     source = LogSource.of(table)
     with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
         # Each imports its modules, and has read something, before anything is timed.
@@ -279,7 +279,7 @@ def _by_processes(root: Path, count: int) -> float:
 
 def _keep_plainly(source: LogSource, span: tuple[int, int]) -> None:
     log = source.log()
-    keep_share(log, Kept.of(log), *span)
+    refresh_range(log, Kept.of(log), *span)
 
 
 def _figures(one: _Course, two: _Course) -> Iterator[Figure]:

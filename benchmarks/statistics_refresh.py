@@ -38,7 +38,7 @@ from benchmarks.measure import (
 from ledger.events import TableEvent
 from ledger.events.commit import FORMAT, Commit, Transaction
 from ledger.events.snapshots import NO_FILES, ChangesReference, SnapshotCommitted
-from ledger.files.change_lists import parquet_of, to_table
+from ledger.files.change_lists import table_to_parquet, to_table
 from ledger.log.codec import digest, encode
 from ledger.model.file_change import FileChange
 from ledger.table_handle import handle_of
@@ -119,7 +119,7 @@ def _build(root: Path, commits: int, partitions: int) -> None:
     folder = root / handle_of(table).path / "_ledger"
     (folder / "changes").mkdir()
     for version in range(1, commits + 1):
-        body = parquet_of(lists.table().replace_schema_metadata(lists_metadata()))
+        body = table_to_parquet(lists.table().replace_schema_metadata(lists_metadata()))
         sha256 = digest(body).removeprefix("sha256:")
         name = f"{START_MILLIS:013d}-{sha256}.parquet"
         (folder / "changes" / name).write_bytes(body)

@@ -43,7 +43,7 @@ from benchmarks.statistics_refresh import NAME, SUMS, lake_at
 from ledger.table_handle import handle_of
 from projections.statistics import Kept, query, refresh
 from projections.statistics import spark_executors as executors
-from projections.statistics.spark_executors import OnSpark, answers
+from projections.statistics.spark_executors import SparkEngine, run_tasks
 from projections.statistics.spark_source import LogSource
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def run(
 def _measured(root: Path, size: int, repeats: int, master: str) -> Report:
     spark = session_on(master)
     # Workers are started, and import their modules, before anything is timed.
-    answers(spark, int, 4)
+    run_tasks(spark, int, 4)
     spent = {name: Spent(time.process_time) for name in ("one core", "DuckDB 1", "DuckDB 2")}
     spent["Spark"] = Spent()
     jobs_s: list[float] = []
@@ -82,7 +82,7 @@ def _measured(root: Path, size: int, repeats: int, master: str) -> Report:
     def by_spark(table: ledger.Table) -> None:
         # The lists were written without caches: opening reads all commits, and is not timed.
         memory.append(most_memory_mb())
-        refresh(handle_of(table).log, OnSpark(spark, LogSource.of(table)))
+        refresh(handle_of(table).log, SparkEngine(spark, LogSource.of(table)))
         memory.append(most_memory_mb())
 
     for _ in range(repeats):
@@ -182,7 +182,7 @@ def _digest(path: Path) -> str:
 @contextmanager
 def jobs_timed(jobs_s: list[float]) -> Iterator[None]:
     """Record the time that this process waits for executors."""
-    plain, taken = executors.answers, [0.0]
+    plain, taken = executors.run_tasks, [0.0]
 
     def timed(spark: SparkSession, task: Callable[[int], Any], count: int) -> list[Any]:
         start = time.perf_counter()
@@ -191,11 +191,11 @@ def jobs_timed(jobs_s: list[float]) -> Iterator[None]:
         finally:
             taken[0] += time.perf_counter() - start
 
-    executors.answers = timed
+    executors.run_tasks = timed
     try:
         yield
     finally:
-        executors.answers = plain
+        executors.run_tasks = plain
     jobs_s.append(taken[0])
 
 

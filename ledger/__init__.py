@@ -227,7 +227,7 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
-def _room(name: str) -> Any:
+def _load_submodule(name: str) -> Any:
     """Return a module of this package: `ledger.transforms` needs no import of its own."""
     if not name.startswith("_"):
         try:
@@ -247,7 +247,7 @@ if not TYPE_CHECKING:
             return version("lakeledger")
         home = _HOME_OF.get(name)
         if home is None:
-            return _room(name)
+            return _load_submodule(name)
         globals()[name] = value = getattr(import_module(home), name)
         return value
 

@@ -22,7 +22,13 @@ from typing import Any, Literal, Protocol
 
 from ledger.decide.format_rules import FormatRules, Refusal
 from ledger.model.errors import MissingDependencyError
-from ledger.model.plugins import Offer, missing, offers, reload_plugins, unloadable
+from ledger.model.plugins import (
+    PluginEntryPoint,
+    installed_entry_points,
+    missing_plugin_error,
+    reload_plugins,
+    unloadable_plugin_error,
+)
 from ledger.state.declared_formats import DEFAULT_FORMATS
 
 FORMATS = "lakeledger.formats"
@@ -80,12 +86,14 @@ class InstalledFormats:
     def names(self) -> tuple[str, ...]:
         """Return the names of all formats, the default ones first."""
         first = DEFAULT_FORMATS.split(",")
-        offered = _offered()
-        return tuple(sorted(offered, key=lambda each: (each not in first, _place(each, first))))
+        offered = _offers_by_format()
+        return tuple(
+            sorted(offered, key=lambda each: (each not in first, _sort_position(each, first)))
+        )
 
     def find(self, name: str) -> FormatRules | Refusal:
         """Return a format's rules, or the reason that they cannot be loaded."""
-        return _rules(name, tuple(sys.path))
+        return _load_rules(name, tuple(sys.path))
 
     def load(self) -> None:
         """Import the rules of the default formats; others are imported on first use."""
@@ -99,14 +107,14 @@ INSTALLED = InstalledFormats()
 def forget() -> None:
     """Clear the cache of installed formats, so that the next lookup reads entry points again."""
     reload_plugins()
-    _by_name.cache_clear()
-    _found.cache_clear()
-    _rules.cache_clear()
+    _offers_on_path.cache_clear()
+    _load_format.cache_clear()
+    _load_rules.cache_clear()
 
 
 def having(what: Part) -> list[str]:
     """Return the names of formats that have a part, and of those that cannot be loaded."""
-    return [each for each in sorted(_offered()) if _has(each, what)]
+    return [each for each in sorted(_offers_by_format()) if _has_part(each, what)]
 
 
 def part(name: str, what: Part) -> Any:
@@ -115,21 +123,21 @@ def part(name: str, what: Part) -> Any:
     Raises:
         MissingDependencyError: No installed package provides it, or it cannot be imported.
     """
-    offered = _offered().get(name, ())
-    found = _found(name, offered)
+    offered = _offers_by_format().get(name, ())
+    found = _load_format(name, offered)
     if isinstance(found, Refusal):
         if not offered:
-            raise missing(name, set(having(what)))
+            raise missing_plugin_error(name, set(having(what)))
         raise MissingDependencyError(f"{found.what}: {found.rule}; {found.alternative}")
     if what not in dir(found):
         if what in _OF_FILES:
             others = ", ".join(sorted(having(what)))
             raise MissingDependencyError(f"{name} has no files of its own; these do: {others}")
-        raise missing(name, set(having(what)))
+        raise missing_plugin_error(name, set(having(what)))
     try:
         return getattr(found, what)
     except ImportError as error:
-        raise unloadable(offered[0], error) from error
+        raise unloadable_plugin_error(offered[0], error) from error
 
 
 _OF_FILES = frozenset({"kept", "project", "command"})
@@ -141,43 +149,43 @@ def part_if_any(name: str, what: Part) -> Any | None:
     Raises:
         MissingDependencyError: It cannot be imported.
     """
-    found = _found(name, _offered().get(name, ()))
+    found = _load_format(name, _offers_by_format().get(name, ()))
     return None if isinstance(found, Refusal) or what not in dir(found) else part(name, what)
 
 
-def _offered() -> Mapping[str, tuple[Offer, ...]]:
-    return _by_name(tuple(sys.path))
+def _offers_by_format() -> Mapping[str, tuple[PluginEntryPoint, ...]]:
+    return _offers_on_path(tuple(sys.path))
 
 
 @lru_cache(maxsize=1)
-def _by_name(path: tuple[str, ...]) -> Mapping[str, tuple[Offer, ...]]:
+def _offers_on_path(path: tuple[str, ...]) -> Mapping[str, tuple[PluginEntryPoint, ...]]:
     del path
-    return by_name(offers(FORMATS))
+    return by_name(installed_entry_points(FORMATS))
 
 
-def by_name(points: Iterable[Offer]) -> dict[str, tuple[Offer, ...]]:
+def by_name(points: Iterable[PluginEntryPoint]) -> dict[str, tuple[PluginEntryPoint, ...]]:
     """Return entry points by name; duplicates from one package count once.
 
     A package that is on the path twice provides all its entry points twice.
     """
-    found: dict[str, dict[tuple[str, str], Offer]] = {}
+    found: dict[str, dict[tuple[str, str], PluginEntryPoint]] = {}
     for each in points:
         found.setdefault(each.name, {}).setdefault((each.package, each.value), each)
     return {name: tuple(different.values()) for name, different in found.items()}
 
 
-def _has(name: str, what: Part) -> bool:
-    found = _found(name, _offered()[name])
+def _has_part(name: str, what: Part) -> bool:
+    found = _load_format(name, _offers_by_format()[name])
     # Not `hasattr`, which would import the part.
     return isinstance(found, Refusal) or what in dir(found)
 
 
-def _place(name: str, first: list[str]) -> tuple[int, str]:
+def _sort_position(name: str, first: list[str]) -> tuple[int, str]:
     return (first.index(name) if name in first else 0, name)
 
 
 @lru_cache(maxsize=64)
-def _found(name: str, offered: tuple[Offer, ...]) -> Format | Refusal:
+def _load_format(name: str, offered: tuple[PluginEntryPoint, ...]) -> Format | Refusal:
     what = f"format {name!r}"
     if not offered:
         return Refusal(
@@ -197,22 +205,22 @@ def _found(name: str, offered: tuple[Offer, ...]) -> Format | Refusal:
     try:
         found: Format = offered[0].load()
     except (ImportError, AttributeError) as error:
-        return _unloadable(name, offered[0], error)
+        return _unloadable_refusal(name, offered[0], error)
     return found
 
 
 # Called on every commit; hashing the parts of a path is faster than reading entry points.
 @lru_cache(maxsize=64)
-def _rules(name: str, path: tuple[str, ...]) -> FormatRules | Refusal:
-    offered = _by_name(path).get(name, ())
-    found = _found(name, offered)
+def _load_rules(name: str, path: tuple[str, ...]) -> FormatRules | Refusal:
+    offered = _offers_on_path(path).get(name, ())
+    found = _load_format(name, offered)
     try:
         return found if isinstance(found, Refusal) else found.rules
     except (ImportError, AttributeError) as error:
-        return _unloadable(name, offered[0], error)
+        return _unloadable_refusal(name, offered[0], error)
 
 
-def _unloadable(name: str, offer: Offer, error: Exception) -> Refusal:
+def _unloadable_refusal(name: str, offer: PluginEntryPoint, error: Exception) -> Refusal:
     return Refusal(
         f"format {name!r}",
         f"its rules ({offer.value}) cannot be loaded: {error}",

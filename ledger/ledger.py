@@ -19,7 +19,7 @@ from ledger.events.commit import Commit
 from ledger.ledger_handle import LedgerHandle, open_ledger
 from ledger.log.request import Appended, CommitOptions, NowMillis, now_millis
 from ledger.model import arguments as its
-from ledger.model.arguments import takes
+from ledger.model.arguments import validate_arguments
 from ledger.model.messages import html_table, moment
 from ledger.model.names import Identifier
 from ledger.model.schema import ViewSchema
@@ -48,7 +48,7 @@ DEFAULT_SOURCE: Final = "iceberg"
 """Format of imported tables when the caller names none."""
 
 
-def _names_a_place(value: object) -> bool:
+def _is_path_or_url(value: object) -> bool:
     if not isinstance(value, str | PurePath):
         return False
     try:
@@ -58,10 +58,10 @@ def _names_a_place(value: object) -> bool:
     return True
 
 
-PLACE = its.Form("a folder or a URL", _names_a_place)
+PLACE = its.ArgumentForm("a folder or a URL", _is_path_or_url)
 
 _CREATION_KEYS = frozenset(("schema", "field_id_policy", "origin", "partition_spec", "sort_order"))
-_CREATION = its.Form(
+_CREATION = its.ArgumentForm(
     "a mapping with schema, field_id_policy and origin, and maybe partition_spec and sort_order",
     lambda value: (
         isinstance(value, Mapping)
@@ -69,7 +69,7 @@ _CREATION = its.Form(
     ),
 )
 _EXPORTS = ("__arrow_c_schema__", "__arrow_c_stream__", "as_arrow")
-_SCHEMA = its.Form(
+_SCHEMA = its.ArgumentForm(
     "a Schema, a dict of names to types, its JSON, or a schema of Arrow, pandas, Polars, PyIceberg",
     lambda value: (
         isinstance(value, Mapping)
@@ -79,7 +79,7 @@ _SCHEMA = its.Form(
 )
 
 
-@takes(
+@validate_arguments(
     url=PLACE,
     storage_options=its.mapping.or_none(),
     author=its.text.or_none(),
@@ -161,7 +161,7 @@ class Ledger:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @takes(timeout_s=its.seconds.or_none())
+    @validate_arguments(timeout_s=its.seconds.or_none())
     def close(self, timeout_s: float | None = None) -> bool:
         """Wait for background writes: projections that follow this process's commits, and caches.
 
@@ -192,7 +192,7 @@ class Ledger:
         """
         return self._handle.url
 
-    @takes(erasable=its.switch)
+    @validate_arguments(erasable=its.switch)
     def init(self, *, erasable: bool = False) -> str:
         """Initialize the ledger unless it exists already; return its id.
 
@@ -213,7 +213,7 @@ class Ledger:
         """
         return self._handle.init(erasable=erasable)
 
-    @takes(erasable=its.switch)
+    @validate_arguments(erasable=its.switch)
     def upgrade(self, *, erasable: bool) -> None:
         """Make a ledger without commits erasable; the same as `init(erasable=...)`.
 
@@ -271,7 +271,7 @@ class Ledger:
         """
         return self._handle.state
 
-    @takes(first=its.whole)
+    @validate_arguments(first=its.whole)
     def events(self, first: int = 0) -> Iterator[Commit[CatalogEvent]]:
         """Yield the catalog's commits, oldest first, from version `first` on.
 
@@ -281,7 +281,7 @@ class Ledger:
         """
         return self._handle.events(first)
 
-    @takes(commit_id=its.text)
+    @validate_arguments(commit_id=its.text)
     def find_commit(self, commit_id: str) -> Commit[CatalogEvent] | None:
         """Return the catalog's commit with a commit id, or None; see `Table.find_commit`.
 
@@ -292,7 +292,7 @@ class Ledger:
         """
         return self._handle.find_commit(commit_id)
 
-    @takes(commit_id=its.text, on_progress=its.callback)
+    @validate_arguments(commit_id=its.text, on_progress=its.callback)
     def find_everywhere(self, commit_id: str, on_progress: Progress = no_progress) -> FoundCommits:
         """Find the commits with a commit id in the catalog and all tables, dropped ones included.
 
@@ -308,7 +308,7 @@ class Ledger:
             >>> [(each.label, each.version) for each in lake.find_everywhere("monday").entries]
             [('shop.orders (dropped)', 3)]
         """
-        return self._handle.everywhere(commit_id, on_progress)
+        return self._handle.find_in_all_logs(commit_id, on_progress)
 
     def report(self) -> str:
         """Return an audit report of all tables as one HTML page without scripts or network access.
@@ -329,7 +329,7 @@ class Ledger:
         newest = max([self.state.time_millis, *(each.time_millis for _, each in states)])
         return ledger_page(self.url, self.entries(), states, moment(newest))
 
-    @takes(database=its.text.or_none(), **WANTED_ENTRIES)
+    @validate_arguments(database=its.text.or_none(), **WANTED_ENTRIES)
     def entries(self, database: str | None = None, **wanted: Any) -> Iterator[Entry]:
         """Yield the transactions of the catalog and of every table, newest first.
 
@@ -343,9 +343,9 @@ class Ledger:
             >>> [(each.table, each.version) for each in lake.entries()][-2:]
             [('shop.orders', 0), ('', 0)]
         """
-        from ledger.audit.entries import wanted_of
+        from ledger.audit.entries import make_entry_filter
 
-        return self._handle.entries(database, wanted_of(**wanted))
+        return self._handle.entries(database, make_entry_filter(**wanted))
 
     def history(self, database: str | None = None, **wanted: Any) -> Rows:
         """Return the history of the catalog and of all tables as one row per event, newest first.
@@ -371,7 +371,7 @@ class Ledger:
         """
         return sorted(self.state.databases)
 
-    @takes(name=its.text, options=its.texts.or_none())
+    @validate_arguments(name=its.text, options=its.texts.or_none())
     def create_database(
         self, name: str, options: Mapping[str, str] | None = None, **commit: Unpack[CommitOptions]
     ) -> Appended[CatalogState]:
@@ -389,7 +389,7 @@ class Ledger:
 
         return self._handle.ask(CreateDatabase(name, options or {}), commit)
 
-    @takes(name=its.text, removals=its.names, updates=its.texts.or_none())
+    @validate_arguments(name=its.text, removals=its.names, updates=its.texts.or_none())
     def alter_database(
         self,
         name: str,
@@ -409,7 +409,7 @@ class Ledger:
 
         return self._handle.ask(AlterDatabase(name, tuple(removals), updates or {}), commit)
 
-    @takes(name=its.text)
+    @validate_arguments(name=its.text)
     def drop_database(self, name: str, **commit: Unpack[CommitOptions]) -> Appended[CatalogState]:
         """Drop an empty database.
 
@@ -423,7 +423,7 @@ class Ledger:
 
         return self._handle.ask(DropDatabase(name), commit)
 
-    @takes(database=its.text.or_none())
+    @validate_arguments(database=its.text.or_none())
     def tables(self, database: str | None = None) -> list[str]:
         """Return the names of tables, sorted.
 
@@ -443,12 +443,12 @@ class Ledger:
         state.database(database)
         return sorted(each.name for each in state.tables if each.database == database)
 
-    @takes(
+    @validate_arguments(
         schema=_SCHEMA,
         location=its.text.or_none(),
         field_id_policy=its.one_of("paimon", "iceberg").or_none(),
-        partition_spec=its.many("a sequence of partition fields").or_none(),
-        sort_order=its.many("a sequence of sort columns").or_none(),
+        partition_spec=its.iterable_of("a sequence of partition fields").or_none(),
+        sort_order=its.iterable_of("a sequence of sort columns").or_none(),
     )
     def create_table(
         self,
@@ -502,7 +502,7 @@ class Ledger:
         name = Identifier.parse(identifier)
         return Table(create_table(self._handle, name, wanted, location, commit))
 
-    @takes(
+    @validate_arguments(
         source=its.text,
         format_name=its.text,
         storage_options=its.by_name.or_none(),
@@ -542,7 +542,7 @@ class Ledger:
             >>> lake.import_table("shop.visits", theirs, format_name="delta").transactions
             0
         """
-        return _importer(format_name).run(
+        return _importer_of_format(format_name).run(
             self._handle,
             Identifier.parse(identifier),
             source,
@@ -551,7 +551,9 @@ class Ledger:
             on_progress=on_progress,
         )
 
-    @takes(source=its.text, format_name=its.text, storage_options=its.by_name.or_none())
+    @validate_arguments(
+        source=its.text, format_name=its.text, storage_options=its.by_name.or_none()
+    )
     def plan_import(
         self,
         identifier: str | Identifier,
@@ -567,7 +569,7 @@ class Ledger:
             >>> planned.is_new, planned.snapshots, lake.tables()
             (True, (1,), ['shop.orders'])
         """
-        return _importer(format_name).plan(
+        return _importer_of_format(format_name).plan(
             self._handle,
             Identifier.parse(identifier),
             source,
@@ -575,7 +577,7 @@ class Ledger:
             access=self._handle.access(source, storage_options),
         )
 
-    @takes(
+    @validate_arguments(
         source=its.text.or_none(),
         protocol=PROTOCOL.or_none(),
         storage_options=its.by_name.or_none(),
@@ -632,7 +634,7 @@ class Ledger:
                 identifier, source=source, protocol=protocol, storage_options=storage_options
             )
         asked = Identifier.parse(identifier)
-        return _promoter(self._handle, asked).run(
+        return _promoter_of_format(self._handle, asked).run(
             self._handle,
             asked,
             source=source,
@@ -643,7 +645,7 @@ class Ledger:
             commit=options,
         )
 
-    @takes(
+    @validate_arguments(
         source=its.text.or_none(),
         protocol=PROTOCOL.or_none(),
         storage_options=its.by_name.or_none(),
@@ -665,7 +667,7 @@ class Ledger:
             (1, None)
         """
         asked = Identifier.parse(identifier)
-        return _promoter(self._handle, asked).plan(
+        return _promoter_of_format(self._handle, asked).plan(
             self._handle,
             asked,
             source=source,
@@ -674,7 +676,7 @@ class Ledger:
             access=self._handle.access(source, storage_options),
         )
 
-    @takes(
+    @validate_arguments(
         source=its.text,
         database=its.text.or_none(),
         format_name=its.text,
@@ -711,7 +713,7 @@ class Ledger:
             ('web.visits', 1)
         """
         return list(
-            _importer(format_name).run_all(
+            _importer_of_format(format_name).run_all(
                 self._handle,
                 source,
                 database=database,
@@ -720,7 +722,7 @@ class Ledger:
             )
         )
 
-    @takes(
+    @validate_arguments(
         source=its.text,
         database=its.text.or_none(),
         format_name=its.text,
@@ -745,7 +747,7 @@ class Ledger:
             True
         """
         access = self._handle.access(source, storage_options)
-        found = _importer(format_name).tables(source, access)
+        found = _importer_of_format(format_name).tables(source, access)
         return {each.called(database): each.source for each in found}
 
     def table(self, identifier: str | Identifier) -> Table:
@@ -795,7 +797,7 @@ class Ledger:
 
         return drop_table(self._handle, identifier, commit)
 
-    @takes(database=its.text)
+    @validate_arguments(database=its.text)
     def views(self, database: str) -> list[str]:
         """Return the names of a database's views, sorted.
 
@@ -823,7 +825,7 @@ class Ledger:
         entry = self.state.view(Identifier.parse(identifier))
         return evolve(entry, audit=self._handle.log.personal.named(entry.audit))
 
-    @takes(schema=its.a("a ViewSchema", ViewSchema))
+    @validate_arguments(schema=its.instance_of("a ViewSchema", ViewSchema))
     def create_view(
         self, identifier: str | Identifier, schema: ViewSchema, **commit: Unpack[CommitOptions]
     ) -> ViewEntry:
@@ -840,7 +842,7 @@ class Ledger:
 
         return create_view(self._handle, identifier, schema, commit)
 
-    @takes(changes=its.many("a sequence of changes of a view"))
+    @validate_arguments(changes=its.iterable_of("a sequence of changes of a view"))
     def alter_view(
         self,
         identifier: str | Identifier,
@@ -978,7 +980,7 @@ class Ledger:
 
         return record_copy(self._handle, commit, rewrites=rewrites)
 
-    @takes(
+    @validate_arguments(
         author=its.text.or_none(),
         text=its.text.or_none(),
         table=its.text.or_none(),
@@ -1014,7 +1016,7 @@ class Ledger:
             on_progress=on_progress,
         )
 
-    @takes(
+    @validate_arguments(
         author=its.text.or_none(),
         text=its.text.or_none(),
         table=its.text.or_none(),
@@ -1095,7 +1097,7 @@ class Ledger:
             on_progress=on_progress,
         )
 
-    @takes(true_time=its.moment.or_none())
+    @validate_arguments(true_time=its.moment.or_none())
     def plan_clock_correction(self, true_time: datetime | int | None = None) -> ClockPlan:
         """Return what `correct_clock` would commit; nothing is written.
 
@@ -1108,7 +1110,7 @@ class Ledger:
 
         return plan_clock_correction(self._handle, true_time)
 
-    @takes(true_time=its.moment.or_none())
+    @validate_arguments(true_time=its.moment.or_none())
     def correct_clock(
         self, true_time: datetime | int | None = None, **commit: Unpack[CommitOptions]
     ) -> Appended[CatalogState]:
@@ -1128,13 +1130,13 @@ class Ledger:
         return correct_clock(self._handle, true_time, commit)
 
 
-def _importer(format_name: str) -> Any:
+def _importer_of_format(format_name: str) -> Any:
     from ledger.formats import part
 
     return part(format_name, "importer")
 
 
-def _promoter(lake: LedgerHandle, name: Identifier) -> Any:
+def _promoter_of_format(lake: LedgerHandle, name: Identifier) -> Any:
     """Return the promoter of the format that a table was imported from."""
     from ledger.formats import part
 

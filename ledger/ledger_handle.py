@@ -28,11 +28,11 @@ from ledger.log.request import (
     CommitOptions,
     NowMillis,
     Request,
+    annotate_interruption,
     find_commit,
-    noting,
     outside,
     request_of,
-    unfinished,
+    unfinished_steps_error,
 )
 from ledger.log.stream_log import StreamLog, wait_for_caches
 from ledger.model.errors import (
@@ -47,22 +47,22 @@ from ledger.model.errors import (
 from ledger.model.names import Identifier
 from ledger.observing.telemetry import traced_commit
 from ledger.opening.context import FixedLocation, Progress, TableSetting, catalog_stream
-from ledger.opening.ledger_file import ROOT_KEY, begin_root, read_root
+from ledger.opening.ledger_file import ROOT_KEY, create_root_file, read_root
 from ledger.state.catalog import EMPTY_CATALOG, CatalogState, TableEntry
 from ledger.stores import client_options, open_store
 from ledger.stores.file_access import FileAccess, endpoint_of
-from ledger.stores.wrappers import Trust, trusting
+from ledger.stores.wrappers import Trust, with_trust
 from ledger.table_handle import TableHandle
 
 # Modules that only some calls need are imported by those calls, so that reading starts fast.
 if TYPE_CHECKING:
-    from ledger.audit.entries import Entry, WantedEntries
+    from ledger.audit.entries import Entry, EntryFilter
     from ledger.audit.listings import FoundCommits
     from ledger.decide.catalog import CatalogRequest
     from ledger.decide.commit_policies import CommitContext
     from ledger.history.older import TableLog
     from ledger.history.verifying.surroundings import CatalogedTable
-    from ledger.state.catalog_builder import PastTable
+    from ledger.state.catalog_builder import LiveOrDroppedTable
 
 T = TypeVar("T")
 
@@ -80,11 +80,11 @@ def open_ledger(
 ) -> LedgerHandle:
     """Open the ledger at a URL; see `ledger.open`."""
     setting = TableSetting(
-        store=trusting(open_store(url, storage_options), trust),
+        store=with_trust(open_store(url, storage_options), trust),
         storage_options=client_options(url, storage_options),
         author=author or default_author(),
         now_millis=clock,
-        allowed=_places(allowed_locations),
+        allowed=_allowed_places(allowed_locations),
         trust=trust,
     )
     return LedgerHandle(setting)
@@ -98,7 +98,7 @@ def default_author() -> str:
         return f"unknown@{platform.node()}"
 
 
-def _places(given: Sequence[str] | None) -> tuple[Place, ...]:
+def _allowed_places(given: Sequence[str] | None) -> tuple[Place, ...]:
     """Return the locations that the caller or the environment allows."""
     if isinstance(given, str):
         raise InvalidInputError(
@@ -125,7 +125,7 @@ class LedgerHandle:
             self.log, setting.now_millis, setting.retry_policy
         )
         self._root_id = read_root(setting)
-        setting.database_policies.read_by(self.log)
+        setting.database_policies.set_catalog_log(self.log)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The receiving process opens it again: threads and caches are not pickled.
@@ -160,7 +160,7 @@ class LedgerHandle:
         """Initialize the ledger unless it exists already; see `Ledger.init`."""
         self.refuse_lost_root()
         if self._root_id is None:
-            begin_root(self.setting)
+            create_root_file(self.setting)
             self._root_id = read_root(self.setting)
         if erasable and not self.is_erasable:
             self._begin_erasable()
@@ -208,30 +208,30 @@ class LedgerHandle:
         """Return the catalog's commit with a commit id, or None; see `Table.find_commit`."""
         return find_commit(self.log, commit_id)
 
-    def everywhere(self, commit_id: str, on_progress: Progress) -> FoundCommits:
+    def find_in_all_logs(self, commit_id: str, on_progress: Progress) -> FoundCommits:
         """Find the commits with a commit id in all logs; see `Ledger.find_everywhere`."""
-        from ledger.audit.listings import Searched, find_commits
+        from ledger.audit.listings import SearchedStream, find_commits
 
         tables = [
-            Searched(str(each.identifier), partial(self.log_at, each), each.is_dropped)
+            SearchedStream(str(each.identifier), partial(self.log_at, each), each.is_dropped)
             for each in self.cataloged_tables()
         ]
-        catalog = Searched("", lambda: self.log)
+        catalog = SearchedStream("", lambda: self.log)
         return find_commits(commit_id, [catalog, *tables], on_progress)
 
-    def entries(self, database: str | None, wanted: WantedEntries) -> Iterator[Entry]:
+    def entries(self, database: str | None, wanted: EntryFilter) -> Iterator[Entry]:
         """Yield the transactions of the catalog and of every table; see `Ledger.entries`."""
-        from ledger.audit.listings import whole_log
+        from ledger.audit.listings import entries_of_all_streams
 
         if database is not None:
             self.state.database(database)
         self.log.refresh()
-        return whole_log(self.log, self.log_of, database, wanted)
+        return entries_of_all_streams(self.log, self.log_of, database, wanted)
 
     def committed_before(self, commit_id: str | None, asked: Any) -> Appended[CatalogState] | None:
         """Return the earlier outcome of the same catalog request and commit id; None if new."""
         options: CommitOptions = {} if commit_id is None else {"commit_id": commit_id}
-        return self.appender.commit_lookup.of_words(self.request(asked, options))
+        return self.appender.commit_lookup.find_by_content(self.request(asked, options))
 
     def table(self, identifier: str | Identifier) -> TableHandle:
         """Return a table's handle.
@@ -253,7 +253,7 @@ class LedgerHandle:
         table = TableHandle(entry.identifier, entry.path, self.setting)
         state = table.log.refresh()
         if state is None:
-            (begin or self._begin_inside)(entry, table)
+            (begin or self._create_missing_log_inside)(entry, table)
             state = table.state
         if state.table_id != entry.table_id:
             raise DamagedLogError(
@@ -268,14 +268,14 @@ class LedgerHandle:
             raise TableDroppedError(f"table {entry.identifier} was dropped")
         return table
 
-    def _begin_inside(self, entry: TableEntry, table: TableHandle) -> None:
-        """Write a missing version 0 below the ledger's root; see `begin_anywhere`.
+    def _create_missing_log_inside(self, entry: TableEntry, table: TableHandle) -> None:
+        """Write a missing version 0 below the ledger's root; see `create_missing_log`.
 
         Raises:
             DamagedLogError: The log existed before, or the table is external: a catalog may name
                 any location, and opening a table must not write there.
         """
-        self._refuse_lost(entry, table)
+        self._refuse_missing_log(entry, table)
         if is_absolute(entry.path):
             raise DamagedLogError(
                 f"table {entry.identifier} has no log at {table.location}, and outside of the "
@@ -288,18 +288,18 @@ class LedgerHandle:
 
         create_stream(self.log, entry, table.log, self.setting.retry_policy)
 
-    def begin_anywhere(self, entry: TableEntry, table: TableHandle) -> None:
+    def create_missing_log(self, entry: TableEntry, table: TableHandle) -> None:
         """Write a missing version 0, for the call that creates the table.
 
         Raises:
             DamagedLogError: The log existed before.
         """
-        self._refuse_lost(entry, table)
+        self._refuse_missing_log(entry, table)
         from ledger.opening.creation import create_stream
 
         create_stream(self.log, entry, table.log, self.setting.retry_policy)
 
-    def _refuse_lost(self, entry: TableEntry, table: TableHandle) -> None:
+    def _refuse_missing_log(self, entry: TableEntry, table: TableHandle) -> None:
         from ledger.opening.creation import was_created
 
         # The creation is noted after the log is created, which another writer may do right now.
@@ -327,7 +327,7 @@ class LedgerHandle:
         """Return the log of a table, which may have been dropped."""
         return TableHandle(creation.identifier, creation.path, self.setting).log
 
-    def log_of(self, past: PastTable) -> TableLog | None:
+    def log_of(self, past: LiveOrDroppedTable) -> TableLog | None:
         """Return the log of a current or dropped table; None if a dropped table's log is gone."""
         if past.dropped_millis is None:
             # Another process may drop it concurrently.
@@ -353,7 +353,7 @@ class LedgerHandle:
         at = home if source is None else endpoint_of(source, options)
         return FileAccess(at, options, folders=setting.allowed)
 
-    def settled(self) -> LedgerHandle:
+    def for_any_location(self) -> LedgerHandle:
         """Return a handle that may commit at any location, whatever location is recorded."""
         return LedgerHandle(evolve(self.setting, root_location=FixedLocation()))
 
@@ -381,7 +381,7 @@ class LedgerHandle:
             return self.appender.append(CatalogIntent(wanted, context), request)
 
         self.init()
-        with noting(request):
+        with annotate_interruption(request):
             return traced_commit(append, stream=self.log, commit_id=request.commit_id)
 
     def context(self, request: Request) -> CommitContext:
@@ -405,10 +405,10 @@ class LedgerHandle:
             CommitUnknownError: The store does not answer, or a step was rejected for now.
         """
         request.status.is_sent, request.status.version = True, version
-        with noting(request):
-            return self._finished(request, version, rest)
+        with annotate_interruption(request):
+            return self._run_with_retries(request, version, rest)
 
-    def _finished(self, request: Request, version: int, rest: Callable[[], T]) -> T:
+    def _run_with_retries(self, request: Request, version: int, rest: Callable[[], T]) -> T:
         failure: Exception | None = None
         try:
             for _ in self.setting.retry_policy.attempts():
@@ -418,7 +418,7 @@ class LedgerHandle:
                     failure = error
         except (CommitConflictError, StoreError) as error:
             failure = error
-        raise unfinished(version, request.commit_id) from failure
+        raise unfinished_steps_error(version, request.commit_id) from failure
 
     def events_of(self, version: int) -> Iterator[CatalogEvent]:
         """Yield the events of one commit of the catalog."""

@@ -25,13 +25,20 @@ from ledger.decide.catalog import (
     EraseValues,
     MoveLedger,
 )
-from ledger.decide.commit_policies import refuse_in_catalog
-from ledger.decide.recorded_values import check_recorded, parts_of_creation
+from ledger.decide.commit_policies import refuse_catalog_commit
+from ledger.decide.recorded_values import check_recorded_values, parts_of_creation
 from ledger.events.catalog import ViewCreated
 from ledger.events.table import TableCreated, TableDropped, TableName
 from ledger.files.snapshot_plan import SnapshotPlan
 from ledger.ledger_handle import LedgerHandle
-from ledger.log.request import Appended, CommitOptions, Request, fresh_id, noting, unknown
+from ledger.log.request import (
+    Appended,
+    CommitOptions,
+    Request,
+    annotate_interruption,
+    fresh_id,
+    unknown,
+)
 from ledger.log.stream_log import StreamLog
 from ledger.log.time_travel import at_version
 from ledger.model.errors import (
@@ -47,24 +54,28 @@ from ledger.model.file_change import PartitionValue
 from ledger.model.instant import millis
 from ledger.model.names import Identifier
 from ledger.model.schema import ViewSchema
-from ledger.observing.telemetry import is_heard, log_event
-from ledger.opening.creation import NewTable, drop_asked, finish_drop, may_be_renamed
+from ledger.observing.telemetry import is_log_configured, log_event
+from ledger.opening.creation import NewTable, drop_request_content, finish_drop, may_be_renamed
 from ledger.opening.ledger_file import refuse_location
-from ledger.relocation.moving import prepare, refuse_other_storage, refuse_same_storage
+from ledger.relocation.moving import (
+    prepare_tables_for_move,
+    refuse_other_storage,
+    refuse_same_storage,
+)
 from ledger.state.catalog import CatalogState, TableEntry, ViewEntry
 from ledger.state.catalog_builder import identifier_of
 from ledger.table_handle import TableHandle
 from ledger.table_writes import commit_snapshot
 
 if TYPE_CHECKING:
-    from ledger.history.erasure import Erasure, Sought
+    from ledger.history.erasure import Erasure, ErasureCriterion
     from ledger.history.erasure import Progress as ErasureProgress
     from ledger.plan import ClockPlan
 
 
 def _warn_about_readers(table: TableHandle) -> None:
     """Log which parts of a new table some readers will misread, if a listener is registered."""
-    if is_heard():
+    if is_log_configured():
         from ledger.plan import creation_warnings
 
         for said in creation_warnings(at_version(table.log, 0)):
@@ -76,7 +87,7 @@ def _no_progress(_what: str, _done: int, _of: int) -> None:
     """Ignore progress."""
 
 
-def _commit_files(table: TableHandle, plan: SnapshotPlan) -> None:
+def _commit_snapshot_plan(table: TableHandle, plan: SnapshotPlan) -> None:
     commit_snapshot(table, plan, {})
 
 
@@ -100,8 +111,8 @@ def create_table(
 
     asked = ["CreateTable", str(name), wanted.schema, location, *wanted.rest().items()]
     request = handle.request(asked, commit)
-    with noting(request):
-        table = _create(handle, make, request, name)
+    with annotate_interruption(request):
+        table = _commit_and_open_table(handle, make, request, name)
         _warn_about_readers(table)
         return table
 
@@ -126,7 +137,7 @@ def adopt_table(
         InvalidInputError: The creation contains a value that no log may hold.
     """
     name = Identifier.parse(identifier)
-    check_recorded(parts_of_creation(creation), f"the creation of {name}")
+    check_recorded_values(parts_of_creation(creation), f"the creation of {name}")
 
     def make() -> CatalogRequest:
         return CreateTable(name, fresh_id(), **creation)
@@ -141,19 +152,19 @@ def adopt_table(
             # The caller retries the whole call by its own commit id.
             key = handle.log.layout.commit(error.version)
             raise unknown(key, error.version, request.commit_id, error) from error
-    with noting(request):
-        return _create(handle, make, request, name)
+    with annotate_interruption(request):
+        return _commit_and_open_table(handle, make, request, name)
 
 
-def _create(
+def _commit_and_open_table(
     handle: LedgerHandle, make: Callable[[], CatalogRequest], request: Request, name: Identifier
 ) -> TableHandle:
     """Create a table and open it."""
     version = handle.commit(make, request).version
-    return handle.after(request, version, lambda: _created_in(handle, version, name))
+    return handle.after(request, version, lambda: _open_created_table(handle, version, name))
 
 
-def _created_in(handle: LedgerHandle, version: int, name: Identifier) -> TableHandle:
+def _open_created_table(handle: LedgerHandle, version: int, name: Identifier) -> TableHandle:
     """Open the table of that name which a catalog commit created."""
     table_id = next(
         event.table_id
@@ -163,7 +174,7 @@ def _created_in(handle: LedgerHandle, version: int, name: Identifier) -> TableHa
     entry = handle.state.table_by_id(table_id)
     with suppress(TableDroppedError):
         if entry is not None:
-            return handle.open_table(entry, begin=handle.begin_anywhere)
+            return handle.open_table(entry, begin=handle.create_missing_log)
     raise TableDroppedError(f"table {name} was created and dropped since; create it again")
 
 
@@ -176,7 +187,7 @@ def drop_table(
     # A process that completes the drop repeats the same request; so it is always this one.
     options.pop("asked", None)
     options.setdefault("commit_id", fresh_id())
-    asked = drop_asked(name)
+    asked = drop_request_content(name)
     request = handle.request(asked, options)
     committed = handle.appender.commit_lookup.before(request)
     if committed is None and "commit_id" in commit:
@@ -200,9 +211,11 @@ def drop_table(
     # expect_version is the table's version, not the catalog's.
     request = replace(request, expect_version=None)
     request.status.is_sent = True
-    with noting(request):
+    with annotate_interruption(request):
         sealed = table.seal(**options)
-        done = handle.after(request, sealed.version, lambda: _forget(handle, table, entry, request))
+        done = handle.after(
+            request, sealed.version, lambda: _remove_from_catalog(handle, table, entry, request)
+        )
         # The catalog's commit has the seal's id, so only the seal shows if this is a retry.
         return evolve(done, repeated=sealed.repeated)
 
@@ -233,10 +246,10 @@ def _refuse_drop(handle: LedgerHandle, entry: TableEntry | None, request: Reques
         name = TableName(database_name=named.database, table_name=named.name)
         fact = TableDropped(identifier=name, table_id=entry.table_id)
         options = {name: each.options for name, each in handle.state.databases.items()}
-        refuse_in_catalog(options, [fact], handle.context(request))
+        refuse_catalog_commit(options, [fact], handle.context(request))
 
 
-def _forget(
+def _remove_from_catalog(
     handle: LedgerHandle, table: TableHandle, entry: TableEntry | None, request: Request
 ) -> Appended[CatalogState]:
     """Remove a sealed table from the catalog, and record the request."""
@@ -253,15 +266,17 @@ def create_view(
     name = Identifier.parse(identifier)
     asked = ["CreateView", str(name), repr(schema)]
     request = handle.request(asked, commit)
-    with noting(request):
+    with annotate_interruption(request):
         done = handle.commit(lambda: CreateView(name, fresh_id(), schema), request)
-        view = handle.after(request, done.version, lambda: _view_of(handle, done.version, name))
+        view = handle.after(
+            request, done.version, lambda: _find_created_view(handle, done.version, name)
+        )
     if view is None:
         raise NotFoundError(f"view {name} was created and dropped since; create it again")
     return view
 
 
-def _view_of(handle: LedgerHandle, version: int, name: Identifier) -> ViewEntry | None:
+def _find_created_view(handle: LedgerHandle, version: int, name: Identifier) -> ViewEntry | None:
     """Return the view of that name which a catalog commit created; None once dropped."""
     created = (
         event.view_id
@@ -277,7 +292,9 @@ def record_move(
     """Record that the ledger moved to where it was opened; see `Ledger.record_move`."""
     was = handle.state.place
     request = handle.request(["MoveLedger", handle.url], commit)
-    prepare(handle, handle.settled(), _commit_files, rewrites=rewrites)
+    prepare_tables_for_move(
+        handle, handle.for_any_location(), _commit_snapshot_plan, rewrites=rewrites
+    )
     return handle.commit(lambda: MoveLedger(handle.url, was), request)
 
 
@@ -299,7 +316,9 @@ def record_copy(
         return committed
     was = handle.state.place
     refuse_same_storage(handle)
-    prepare(handle, handle.settled(), _commit_files, rewrites=rewrites)
+    prepare_tables_for_move(
+        handle, handle.for_any_location(), _commit_snapshot_plan, rewrites=rewrites
+    )
     wanted = CopyLedger(handle.url, fresh_id(), handle.ledger_id or "", was)
     return handle.commit(lambda: wanted, request)
 
@@ -315,11 +334,11 @@ def plan_erasure(  # noqa: PLR0913 - the parameters of the public method
     on_progress: ErasureProgress | None = None,
 ) -> Erasure:
     """Return what `erase` would delete; see `Ledger.plan_erasure`."""
-    from ledger.history.erasure import Erasure, found, remaining
+    from ledger.history.erasure import Erasure, count_matches, remaining
 
     report_progress = on_progress or _no_progress
-    sought, streams = _sought(handle, author, text, table, column, value)
-    values, transactions = found(handle.log.personal, sought, report_progress)
+    sought, streams = _values_to_erase(handle, author, text, table, column, value)
+    values, transactions = count_matches(handle.log.personal, sought, report_progress)
     return Erasure(values, transactions, tuple(remaining(streams, sought, report_progress)))
 
 
@@ -339,61 +358,61 @@ def erase(  # noqa: PLR0913 - the parameters of the public method
     """Delete the stored personal data of a person or column; see `Ledger.erase`."""
     report_progress = on_progress or _no_progress
     _refuse_unerasable(handle)
-    sought, streams = _sought(handle, author, text, table, column, value)
+    sought, streams = _values_to_erase(handle, author, text, table, column, value)
     options: CommitOptions = {
-        "author": sought.eraser(handle.setting.author if by is None else by),
-        "message": sought.harmless(message),
+        "author": sought.author_to_record(handle.setting.author if by is None else by),
+        "message": sought.check_message(message),
     }
     if commit_id is not None:
         options["commit_id"] = commit_id
-    return _erased(handle, sought, streams, options, report_progress)
+    return _record_and_erase(handle, sought, streams, options, report_progress)
 
 
-def _erased(
+def _record_and_erase(
     handle: LedgerHandle,
-    sought: Sought,
+    sought: ErasureCriterion,
     streams: Iterable[tuple[str, StreamLog[Any, Any]]],
     options: CommitOptions,
     report_progress: ErasureProgress,
 ) -> Erasure:
     """Record that values are erased, then delete them."""
-    from ledger.history.erasure import Erasure, erase, found, remaining
+    from ledger.history.erasure import Erasure, count_matches, erase, remaining
 
     personal = handle.log.personal
     # Without the text: its digest would let anybody test guessed names.
-    words = ["EraseValues", *sought.column_of]
+    words = ["EraseValues", *sought.column_ids]
     request = handle.request(words, options)
     recorded = committed = handle.appender.commit_lookup.before(request)
-    values, transactions = found(personal, sought, report_progress)
+    values, transactions = count_matches(personal, sought, report_progress)
     if values:
         if committed is not None:
             # The id may have recorded another erasure; these values need a record of their own.
             options.pop("commit_id", None)
             request, committed = handle.request(words, options), None
-        wanted = EraseValues(values, transactions, *sought.column_of)
+        wanted = EraseValues(values, transactions, *sought.column_ids)
         recorded = handle.commit(lambda: wanted, request)
     # Even without values: a killed writer may have left an uncommitted file.
     erase(personal, sought, report_progress)
-    unrendered = tuple(_rendered_anew(handle, sought.folder))
+    unrendered = tuple(_rewrite_projections(handle, sought.folder))
     left = tuple(remaining(streams, sought, report_progress))
     version = None if recorded is None else recorded.version
     return Erasure(values, transactions, left, version, unrendered, committed is not None)
 
 
-def _sought(
+def _values_to_erase(
     handle: LedgerHandle,
     author: str | None,
     text: str | None,
     table: str | None,
     column: str | None,
     value: PartitionValue,
-) -> tuple[Sought, Iterable[tuple[str, StreamLog[Any, Any]]]]:
+) -> tuple[ErasureCriterion, Iterable[tuple[str, StreamLog[Any, Any]]]]:
     """Return the values to erase, and the logs whose lines may contain them."""
-    from ledger.history.erasure import SoughtPerson, sought_column
-    from ledger.history.older import schemas_ever
+    from ledger.history.erasure import AuthorOrTextCriterion, make_column_criterion
+    from ledger.history.older import all_schemas_ever
 
     if table is None and column is None and value is None:
-        return SoughtPerson(author, text), handle.streams()
+        return AuthorOrTextCriterion(author, text), handle.streams()
     if table is None or column is None or author is not None or text is not None:
         raise InvalidInputError(
             "an erasure is of one author, of one text, or of a table's column, which table= "
@@ -401,11 +420,11 @@ def _sought(
         )
     holder = handle.table(table)
     field_id = holder.column_id(column)
-    sought = sought_column(holder.state, schemas_ever(holder.log), field_id, value)
+    sought = make_column_criterion(holder.state, all_schemas_ever(holder.log), field_id, value)
     return sought, [(str(holder.identifier), holder.log)]
 
 
-def _rendered_anew(handle: LedgerHandle, folder: str) -> Iterator[str]:
+def _rewrite_projections(handle: LedgerHandle, folder: str) -> Iterator[str]:
     """Rewrite projections that may hold erased values; yield a text per failure."""
     from ledger.formats import having, part
     from ledger.log.personal_data import folder_of

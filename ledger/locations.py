@@ -17,7 +17,7 @@ from unicodedata import normalize
 from attrs import field, frozen
 from msgspec import Struct
 
-from ledger.model.credentials import advice, carries_credentials
+from ledger.model.credentials import carries_credentials, credentials_error_text
 from ledger.model.errors import InvalidChangeError, InvalidInputError
 
 LOCAL: Final = "file"
@@ -98,10 +98,10 @@ class Place(Struct, frozen=True):
             >>> place_of("/lake/T/a").meets(place_of("/lake/t"))
             True
         """
-        one, two = self._folded(), other._folded()
+        one, two = self._with_folded_names(), other._with_folded_names()
         return one.holds(two) or two.holds(one)
 
-    def _folded(self) -> Place:
+    def _with_folded_names(self) -> Place:
         return Place(self.family, folded(self.host), folded(self.path))
 
 
@@ -119,11 +119,11 @@ def folded(text: str) -> str:
     return normalize("NFC", normalize("NFC", text).casefold())
 
 
-def alike(name: str, others: Collection[str]) -> list[str]:
+def find_colliding_names(name: str, others: Collection[str]) -> list[str]:
     """Return those of some names, without line ends, that some stores treat as one name.
 
     Example:
-        >>> alike("v1", ["V1", "v2"]), alike("v3", ["V1", "v2"])
+        >>> find_colliding_names("v1", ["V1", "v2"]), find_colliding_names("v3", ["V1", "v2"])
         (['V1'], [])
     """
     wanted, whole = folded(name), "\n".join(others)
@@ -153,13 +153,13 @@ def is_url(text: str) -> bool:
     return "://" in text
 
 
-def escapes(text: str) -> bool:
+def may_escape_folder(text: str) -> bool:
     """Return whether some reader may resolve a path outside its folder; also if it is no path.
 
     Validators reject such a path, and `verify` reports those in a log.
 
     Example:
-        >>> [escapes(each) for each in ("a/b", "a/../../b", "s3://b/../c", "/x", "")]
+        >>> [may_escape_folder(each) for each in ("a/b", "a/../../b", "s3://b/../c", "/x", "")]
         [False, True, True, False, True]
     """
     up = ".." in text and ".." in text.replace("\\", "/").split("/")
@@ -226,16 +226,18 @@ def place_of(text: str, base: Place | None = None) -> Place:
     """
     path = local_path(text)
     if path is not None:
-        return Place(LOCAL, "", _normal(path))
+        return Place(LOCAL, "", _normalize_path(path))
     url = _is_url(text)
     if url is not None:
-        return _bucket(url[1].lower(), url[2], url[3] or "", base)
+        return _bucket_place(url[1].lower(), url[2], url[3] or "", base)
     if is_url(text):
         return Place("", "", text)
     if base is None:
         raise InvalidInputError(f"{text!r} is relative; write /PATH or SCHEME://PATH")
     joined = f"{base.path.rstrip('/')}/{text}" if base.path else text
-    return Place(base.family, base.host, _normal(joined) if base.family == LOCAL else joined)
+    return Place(
+        base.family, base.host, _normalize_path(joined) if base.family == LOCAL else joined
+    )
 
 
 _ROOT: Final = Place(LOCAL, "", "")
@@ -265,7 +267,7 @@ class FileNames:
         path = f"{base.path.rstrip('/')}/" if base.path else ""
         folder = Place(base.family, base.host, path)
         object.__setattr__(self, "_base", base)
-        object.__setattr__(self, "_folders", _urls(folder, base))
+        object.__setattr__(self, "_folders", _equivalent_urls(folder, base))
 
     def spellings(self, path: str) -> tuple[str, ...]:
         """Return every text that names a file, the usual one first.
@@ -276,15 +278,15 @@ class FileNames:
             >>> FileNames("s3://lake/t").spellings("a")
             ('a', 's3://lake/t/a', 's3a://lake/t/a', 's3n://lake/t/a')
         """
-        if not is_absolute(path) and _is_plain(path):
+        if not is_absolute(path) and _has_plain_segments(path):
             return path, *(each + path for each in self._folders)
         place = place_of(path, self._base)
         if place.service == self._base.service:
-            relative = _inside(place.path, self._base.path)
+            relative = _path_below(place.path, self._base.path)
             # A key that starts with a slash would be read as an absolute path.
             if relative and not relative.startswith("/"):
                 return relative, *(each + relative for each in self._folders)
-        return _urls(place, self._base)
+        return _equivalent_urls(place, self._base)
 
     def usual(self, path: str) -> str:
         """Return the canonical name of a file; one text per file.
@@ -293,30 +295,30 @@ class FileNames:
             >>> FileNames("file:///lake/t").usual("/lake/t/a")
             'a'
         """
-        return path if _is_surely_usual(path) else self.spellings(path)[0]
+        return path if _is_surely_canonical(path) else self.spellings(path)[0]
 
-    def usual_in_log(self, path: str) -> str:
+    def canonical_in_log(self, path: str) -> str:
         """Return the canonical name of a file in a log, by the rules of the log's writer.
 
         Older clients treated some Azure spellings as different files; their entries are valid.
 
         Example:
-            >>> FileNames("s3://lake/t").usual_in_log("wasb://c@x.blob.core.windows.net/a")
+            >>> FileNames("s3://lake/t").canonical_in_log("wasb://c@x.blob.core.windows.net/a")
             'wasb://c@x.blob.core.windows.net/a'
         """
         return path if _came_later(path) else self.usual(path)
 
-    def are_usual(self, paths: Sequence[str]) -> bool:
+    def are_canonical(self, paths: Sequence[str]) -> bool:
         """Return whether all paths are clearly canonical, by a fast check.
 
         False means unknown: check each path.
 
         Example:
             >>> names = FileNames("file:///lake/t")
-            >>> names.are_usual(["a", "b/c"]), names.are_usual(["a", "file:///lake/t/b"])
+            >>> names.are_canonical(["a", "b/c"]), names.are_canonical(["a", "file:///lake/t/b"])
             (True, False)
         """
-        return _is_surely_usual("/".join(paths))
+        return _is_surely_canonical("/".join(paths))
 
     def check(self, path: str) -> None:
         """Reject a path that different readers resolve to different files.
@@ -333,8 +335,8 @@ class FileNames:
 file systems; name the file itself
         """
         if carries_credentials(path):
-            raise InvalidChangeError(f"file path {advice(path)}")
-        if _is_surely_usual(path) and self._base.family:
+            raise InvalidChangeError(f"file path {credentials_error_text(path)}")
+        if _is_surely_canonical(path) and self._base.family:
             return
         if _CHAIN in path and is_url(path):
             raise InvalidChangeError(
@@ -355,23 +357,23 @@ file systems; name the file itself
         )
 
 
-def _inside(path: str, folder: str) -> str:
+def _path_below(path: str, folder: str) -> str:
     start = f"{folder.rstrip('/')}/" if folder else ""
     return path[len(start) :] if path.startswith(start) else ""
 
 
-def _is_plain(path: str) -> bool:
+def _has_plain_segments(path: str) -> bool:
     """Return whether no segment of a relative path is empty, `.` or `..`."""
     return _ODD.isdisjoint(path.split("/"))
 
 
-def _is_surely_usual(path: str) -> bool:
+def _is_surely_canonical(path: str) -> bool:
     """Return whether a path is clearly canonical, by a fast check; False means unknown."""
     # An absolute path has a colon, or begins with an empty segment.
-    return ":" not in path and _is_plain(path)
+    return ":" not in path and _has_plain_segments(path)
 
 
-def _urls(place: Place, base: Place) -> tuple[str, ...]:
+def _equivalent_urls(place: Place, base: Place) -> tuple[str, ...]:
     if place.family == LOCAL:
         return f"file:///{place.path}", f"/{place.path}", f"file:/{place.path}"
     if not place.family:
@@ -387,7 +389,7 @@ def _urls(place: Place, base: Place) -> tuple[str, ...]:
     return tuple(f"{each}://{host}/{place.path}" for host in hosts for each in schemes)
 
 
-def _bucket(scheme: str, host: str, key: str, base: Place | None) -> Place:
+def _bucket_place(scheme: str, host: str, key: str, base: Place | None) -> Place:
     family = _FAMILY_OF.get(scheme, scheme)
     azure = _AZURE_HOST(host) if family == "abfs" else None
     if azure is not None:
@@ -399,5 +401,5 @@ def _bucket(scheme: str, host: str, key: str, base: Place | None) -> Place:
     return Place(family, host, key)
 
 
-def _normal(path: str) -> str:
+def _normalize_path(path: str) -> str:
     return posixpath.normpath("/" + path).strip("/") if path.strip("/") else ""

@@ -15,12 +15,12 @@ from attrs import frozen
 from msgspec.structs import replace
 
 from ledger.audit.difference import DiffRow, differences
-from ledger.audit.migration import folded
+from ledger.audit.migration import state_after_events
 from ledger.decide.changes import CorrectClock
-from ledger.decide.commit_policies import CommitContext, commit_refusals, rules_that_count
+from ledger.decide.commit_policies import CommitContext, applicable_rules, commit_refusals
 from ledger.decide.format_rules import Formats, History, problems, refuse_unknown
 from ledger.decide.operations import in_words
-from ledger.decide.table import Decided, PendingTableChanges
+from ledger.decide.table import PendingTableChanges, TableDecision
 from ledger.events import SchemaChange, SpecChange, TableEvent
 from ledger.formats import part_if_any
 from ledger.log.stream_log import StreamLog
@@ -130,56 +130,60 @@ def plan_changes(
     Raises:
         InvalidChangeError: No format has rules under which the changes are valid.
     """
-    trial = _Trial(state, tuple(changes), history, formats)
+    trial = _ChangeTrial(state, tuple(changes), history, formats)
     outcome = trial.outcome()
-    after = folded(state, outcome.events)
+    after = state_after_events(state, outcome.events)
     declared = Rules.of(after.schema.options).formats
     verdicts = []
-    for name in _asked(declared, formats):
+    for name in _formats_to_check(declared, formats):
         refusals = tuple(trial.refusals(name, outcome))
-        files = None if refusals else _files(name, state, after)
-        warnings = () if refusals else _warnings(name, state, after)
+        files = None if refusals else _planned_files(name, state, after)
+        warnings = () if refusals else _reader_warnings(name, state, after)
         verdicts.append(Verdict(name, name in declared, refusals, files, warnings))
-    if context is not None and rules_that_count(state.schema.options, context.database_policy):
+    if context is not None and applicable_rules(state.schema.options, context.database_policy):
         own = tuple(commit_refusals(state, outcome.events, context))
         verdicts.append(Verdict("ledger", is_declared=True, refusals=own, files=None))
     return ChangePlan(state, after, outcome.events, tuple(verdicts))
 
 
 @frozen
-class _Trial:
+class _ChangeTrial:
     state: TableState
     changes: tuple[SchemaChange | SpecChange, ...]
     history: History
     formats: Formats
 
-    def outcome(self) -> Decided:
+    def outcome(self) -> TableDecision:
         """Return the decision by the declared rules, or by the first rules that accept it."""
         refusals: list[InvalidChangeError] = []
-        for rules_of in (Rules.of, *map(_only, self.formats.names()), _nobodys):
+        for rules_of in (
+            Rules.of,
+            *map(_rules_of_one_format, self.formats.names()),
+            _rules_without_formats,
+        ):
             try:
-                return self._decide(rules_of)
+                return self._decide_changes(rules_of)
             except InvalidChangeError as error:
                 refusals.append(error)
         raise refusals[0]
 
-    def refusals(self, format_name: str, outcome: Decided) -> Iterator[InvalidChangeError]:
+    def refusals(self, format_name: str, outcome: TableDecision) -> Iterator[InvalidChangeError]:
         """Yield the reasons for which a format rejects the changes.
 
         Args:
             format_name: The format.
             outcome: The decision by rules that accept the changes.
         """
-        rules_of = _only(format_name)
+        rules_of = _rules_of_one_format(format_name)
         try:
-            yield from problems(self._decide(rules_of).batch, self.formats)
+            yield from problems(self._decide_changes(rules_of).batch, self.formats)
         except InvalidChangeError as error:
             # If the decision itself was rejected, its errors come first.
             rules = rules_of(outcome.batch.schema.options)
             found = tuple(problems(replace(outcome.batch, rules=rules), self.formats))
             yield from found or (error,)
 
-    def _decide(self, rules_of: Callable[[Mapping[str, str]], Rules]) -> Decided:
+    def _decide_changes(self, rules_of: Callable[[Mapping[str, str]], Rules]) -> TableDecision:
         # The first decision pins columns, so each trial starts from the initial state.
         pending_changes = PendingTableChanges(self.changes, self.state.schema.highest_field_id)
         before = self.state.schema.options
@@ -191,26 +195,28 @@ class _Trial:
         return pending_changes.decide(self.state, known, self.history)
 
 
-def _asked(declared: frozenset[str], formats: Formats) -> tuple[str, ...]:
+def _formats_to_check(declared: frozenset[str], formats: Formats) -> tuple[str, ...]:
     """Return all installed formats, then declared ones that are not installed."""
     installed = formats.names()
     return (*installed, *sorted(declared.difference(installed)))
 
 
-def _only(format_name: str) -> Callable[[Mapping[str, str]], Rules]:
+def _rules_of_one_format(format_name: str) -> Callable[[Mapping[str, str]], Rules]:
     return lambda options: replace(Rules.of(options), formats=frozenset({format_name}))
 
 
-def _nobodys(options: Mapping[str, str]) -> Rules:
+def _rules_without_formats(options: Mapping[str, str]) -> Rules:
     return replace(Rules.of(options), formats=frozenset())
 
 
-def _files(format_name: str, before: TableState, after: TableState) -> tuple[str, ...] | None:
+def _planned_files(
+    format_name: str, before: TableState, after: TableState
+) -> tuple[str, ...] | None:
     planned = part_if_any(format_name, "planned")
     return None if planned is None else tuple(planned(before, after))
 
 
-def _warnings(format_name: str, before: TableState, after: TableState) -> tuple[str, ...]:
+def _reader_warnings(format_name: str, before: TableState, after: TableState) -> tuple[str, ...]:
     # Not every format has warnings about readers.
     warns = getattr(part_if_any(format_name, "planned"), "warnings", None)
     return tuple(warns(before, after)) if warns is not None else ()
@@ -224,7 +230,7 @@ def creation_warnings(state: TableState) -> tuple[str, ...]:
     """
     before = attrs.evolve(state, schema=attrs.evolve(state.schema, fields=()), specs=())
     declared = sorted(Rules.of(state.schema.options).formats)
-    return tuple(said for each in declared for said in _warnings(each, before, state))
+    return tuple(said for each in declared for said in _reader_warnings(each, before, state))
 
 
 def refusal_record(refusal: InvalidChangeError) -> dict[str, str]:

@@ -19,12 +19,12 @@ from ledger.events.table import ServingProtocol
 from ledger.following.files import Freshness, freshness
 from ledger.log.request import Appended, CommitOptions
 from ledger.model import arguments as its
-from ledger.model.arguments import takes
+from ledger.model.arguments import validate_arguments
 from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import FileChange
-from ledger.model.instant import SnapshotInstant, TagInstant, instant_of
+from ledger.model.instant import SnapshotInstant, TagInstant, instant_from_arguments
 from ledger.model.messages import html_table
-from ledger.model.names import Identifier, whole_path
+from ledger.model.names import Identifier, parse_column_path
 from ledger.model.schema import Schema
 from ledger.opening.context import Progress, no_progress
 from ledger.state.table import TableState
@@ -52,8 +52,10 @@ if TYPE_CHECKING:
     from ledger.updates import ReplaceOrder, UpdateSchema, UpdateSpec
 
 PROTOCOL = its.one_of(*get_args(ServingProtocol))
-CHANGES = its.many('a sequence of changes, such as [AddColumn("day", "DATE")]')
-FILES = its.many("a sequence of FileChanges, as data_files(paths) makes them of Parquet files")
+CHANGES = its.iterable_of('a sequence of changes, such as [AddColumn("day", "DATE")]')
+FILES = its.iterable_of(
+    "a sequence of FileChanges, as data_files(paths) makes them of Parquet files"
+)
 # A type would need the module's import, which only writing needs.
 WANTED_ENTRIES = {
     "last": its.whole.or_none(),
@@ -66,7 +68,7 @@ WANTED_ENTRIES = {
     "branch": its.text.or_none(),
 }
 """Validators of the arguments of `Table.entries`."""
-_PLAN = its.Form("a SnapshotPlan", lambda value: type(value).__name__ == "SnapshotPlan")
+_PLAN = its.ArgumentForm("a SnapshotPlan", lambda value: type(value).__name__ == "SnapshotPlan")
 
 
 class Table:
@@ -126,7 +128,7 @@ class Table:
         """
         return self._handle.state
 
-    @takes(
+    @validate_arguments(
         version=its.whole.or_none(),
         timestamp=its.moment.or_none(),
         snapshot=its.whole.or_none(),
@@ -162,7 +164,9 @@ class Table:
             (('id', 'addr'), ('id', 'addr', 'note'))
         """
         head = self.state
-        instant = instant_of(version=version, timestamp=timestamp, snapshot=snapshot, tag=tag)
+        instant = instant_from_arguments(
+            version=version, timestamp=timestamp, snapshot=snapshot, tag=tag
+        )
         if branch is None:
             return TableAt(*self._handle.instant(head, instant), self._handle)
         if isinstance(instant, SnapshotInstant | TagInstant):
@@ -189,7 +193,7 @@ class Table:
         """
         return self._handle.schemas()
 
-    @takes(first=its.whole, last=its.whole.or_none())
+    @validate_arguments(first=its.whole, last=its.whole.or_none())
     def events(self, first: int = 0, last: int | None = None) -> Iterator[Commit[TableEvent]]:
         """Yield the commits from version `first` to `last`, oldest first, with all their events.
 
@@ -209,7 +213,7 @@ class Table:
         """
         return self._handle.events(first, last)
 
-    @takes(callback=its.callback.or_none(), first=its.whole)
+    @validate_arguments(callback=its.callback.or_none(), first=its.whole)
     def replay(
         self,
         callback: Callable[[Step], object] | None = None,
@@ -251,7 +255,7 @@ class Table:
         found = Replay(self._handle, first, last)
         return found if callback is None else found.into(callback)
 
-    @takes(commit_id=its.text)
+    @validate_arguments(commit_id=its.text)
     def find_commit(self, commit_id: str) -> Commit[TableEvent] | None:
         """Return the commit with a commit id; None if no commit has it.
 
@@ -265,7 +269,7 @@ class Table:
         """
         return self._handle.find_commit(commit_id)
 
-    @takes(changes=CHANGES)
+    @validate_arguments(changes=CHANGES)
     def alter(
         self,
         changes: Sequence[SchemaChange | SpecChange | Mapping[str, Any]],
@@ -288,7 +292,7 @@ class Table:
         """
         return self._handle.alter(changes, options)
 
-    @takes(statement=its.text)
+    @validate_arguments(statement=its.text)
     def sql(self, statement: str, **options: Unpack[CommitOptions]) -> Appended[TableState]:
         """Run one `ALTER TABLE` statement in the syntax of Spark and Iceberg; see `ledger.sql`.
 
@@ -304,14 +308,16 @@ class Table:
             >>> orders.sql("ALTER TABLE shop.orders ADD COLUMN note STRING").state.schema.names
             ('id', 'note')
         """
-        from ledger.sql.parser import on_state
-        from ledger.sql.statement import action_of, asked_of
+        from ledger.sql.parser import resolve_table_changes
+        from ledger.sql.statement import action_text, requested_changes
 
         # A retry must match the request that was committed when the table had another name.
         return self._handle.commit(
-            ["sql", action_of(statement)],
+            ["sql", action_text(statement)],
             options,
-            lambda state: on_state(asked_of(statement, self.identifier), state),
+            lambda state: resolve_table_changes(
+                requested_changes(statement, self.identifier), state
+            ),
             previous_requests=[["sql", statement]],
         )
 
@@ -349,7 +355,7 @@ class Table:
 
         return ReplaceOrder(self._handle)
 
-    @takes(changes=CHANGES)
+    @validate_arguments(changes=CHANGES)
     def plan(self, changes: Sequence[SchemaChange | SpecChange | Mapping[str, Any]]) -> ChangePlan:
         """Return the outcome of `alter` with these changes and each format's verdict; a dry run.
 
@@ -389,16 +395,16 @@ class Table:
         """
         from ledger.audit.difference import TableDiff
 
-        one, two = self._compared(before), self._compared(after)
+        one, two = self._state_to_compare(before), self._state_to_compare(after)
         return TableDiff(one, two, past=partial(self._handle.past_columns, one))
 
-    def _compared(self, given: TableAt | Table | int | None) -> TableState:
+    def _state_to_compare(self, given: TableAt | Table | int | None) -> TableState:
         if isinstance(given, Table):
             return given.state
         at = given if isinstance(given, TableAt) else self.at(version=given)
         return evolve(at.state, schema=at.schema)
 
-    @takes(column=its.column.or_none())
+    @validate_arguments(column=its.column.or_none())
     def blame(self, column: str | Sequence[str] | None = None) -> Blames:
         """Return the commits that set the current columns and settings, like `git blame`.
 
@@ -425,12 +431,12 @@ class Table:
         from ledger.audit.views import Blames
 
         if column is None:
-            histories = self._handle.column_lives()
+            histories = self._handle.column_histories_of()
             return Blames((*blame_columns(histories), *blame_settings(histories)))
-        path = whole_path(column) if isinstance(column, str) else tuple(column)
-        return Blames((blame_column(self._handle.column_lives(path), path),))
+        path = parse_column_path(column) if isinstance(column, str) else tuple(column)
+        return Blames((blame_column(self._handle.column_histories_of(path), path),))
 
-    @takes(**WANTED_ENTRIES)
+    @validate_arguments(**WANTED_ENTRIES)
     def entries(  # noqa: PLR0913 - each is a question of its own
         self,
         *,
@@ -465,10 +471,10 @@ class Table:
             >>> [(each.version, each.transaction.author) for each in found]
             [(2, 'ann')]
         """
-        from ledger.audit.entries import entries, wanted_of
+        from ledger.audit.entries import entries, make_entry_filter
 
         self._handle.log.refresh()
-        wanted = wanted_of(
+        wanted = make_entry_filter(
             last=last,
             since=since,
             until=until,
@@ -498,7 +504,7 @@ class Table:
 
         return history(lambda: self.entries(**wanted))
 
-    @takes(branch=its.text.or_none())
+    @validate_arguments(branch=its.text.or_none())
     def snapshots(self, *, branch: str | None = None) -> Rows:
         """Return the snapshots as rows, newest first; expired ones only if a tag keeps them.
 
@@ -518,7 +524,7 @@ class Table:
         state = head if branch is None else self.at(branch=branch).state
         return snapshot_rows(self._handle.log, state, head.corrections)
 
-    @takes(columns=its.paths.or_none())
+    @validate_arguments(columns=its.paths.or_none())
     def to_arrow(self, where: Filter = None, columns: Iterable[str] | None = None) -> pa.Table:
         """Read the newest rows into an Arrow table in memory; see `TableAt.to_arrow`.
 
@@ -532,7 +538,7 @@ class Table:
         """
         return self.at().to_arrow(where, columns)
 
-    @takes(columns=its.paths.or_none())
+    @validate_arguments(columns=its.paths.or_none())
     def to_pandas(self, where: Filter = None, columns: Iterable[str] | None = None) -> pd.DataFrame:
         """Read the newest rows into a pandas DataFrame; arguments as for `to_arrow`.
 
@@ -546,7 +552,7 @@ class Table:
         """
         return self.at().to_pandas(where, columns)
 
-    @takes(limit=its.count)
+    @validate_arguments(limit=its.count)
     def head(self, limit: int = 10) -> pa.Table:
         """Return up to `limit` rows as an Arrow table; see `TableAt.head`.
 
@@ -577,13 +583,13 @@ class Table:
         commits, sums = self.events(0, at.version), RunningSums(at.state)
         if at.state.lists_files:
             # Summed while the commits are read, so that no list of all live files is needed.
-            commits = self._handle.summed(commits, sums)
+            commits = self._handle.add_to_sums(commits, sums)
         else:
             sums.take(at.files)
         name = str(self.identifier)
         return table_page(name, at.state, commits, self.schemas(), sums.by_path)
 
-    @takes(column=its.column)
+    @validate_arguments(column=its.column)
     def column_id(self, column: str | Sequence[str]) -> int:
         """Return the field id of a column by its current or any earlier path.
 
@@ -597,7 +603,7 @@ class Table:
         """
         return self._handle.column_id(column)
 
-    @takes(version=its.whole, transaction=its.text.or_none())
+    @validate_arguments(version=its.whole, transaction=its.text.or_none())
     def plan_undo(self, version: int, *, transaction: str | None = None) -> Undoing:
         """Return the changes that `undo` would commit, or why it cannot; nothing is written.
 
@@ -610,7 +616,7 @@ class Table:
 
         return plan_undo(self._handle, version, transaction)
 
-    @takes(version=its.whole, transaction=its.text.or_none())
+    @validate_arguments(version=its.whole, transaction=its.text.or_none())
     def undo(
         self, version: int, *, transaction: str | None = None, **options: Unpack[CommitOptions]
     ) -> Appended[TableState]:
@@ -644,7 +650,7 @@ class Table:
         """
         from ledger.table_writes import plan_revert
 
-        return plan_revert(self._handle, self._compared(to))
+        return plan_revert(self._handle, self._state_to_compare(to))
 
     def revert(self, to: TableAt | int, **options: Unpack[CommitOptions]) -> Appended[TableState]:
         """Restore the schema, options and layout of an earlier version by a new commit.
@@ -666,9 +672,9 @@ class Table:
         """
         from ledger.table_writes import revert
 
-        return revert(self._handle, self._compared(to), options)
+        return revert(self._handle, self._state_to_compare(to), options)
 
-    @takes(files=FILES)
+    @validate_arguments(files=FILES)
     def append(
         self, files: Iterable[FileChange], **options: Unpack[CommitOptions]
     ) -> Appended[TableState]:
@@ -686,7 +692,7 @@ class Table:
 
         return self.commit_snapshot(SnapshotPlan("APPEND", tuple(files)), **options)
 
-    @takes(paths=its.paths, on_progress=its.callback)
+    @validate_arguments(paths=its.paths, on_progress=its.callback)
     def add_files(
         self,
         paths: Paths,
@@ -711,7 +717,7 @@ class Table:
 
         return add_files(self._handle, its.path_texts(paths), on_progress, options)
 
-    @takes(paths=its.paths, on_progress=its.callback)
+    @validate_arguments(paths=its.paths, on_progress=its.callback)
     def data_files(
         self, paths: Paths, on_progress: Progress = no_progress
     ) -> tuple[FileChange, ...]:
@@ -725,7 +731,7 @@ class Table:
 
         return data_files(self._handle, its.path_texts(paths), on_progress)
 
-    @takes(paths=its.paths)
+    @validate_arguments(paths=its.paths)
     def new_files(self, paths: Paths) -> list[str]:
         """Return the URLs of those files that are not live in the table yet, sorted.
 
@@ -758,7 +764,7 @@ class Table:
             storage_options=dict(self._handle.storage_options),
         )
 
-    @takes(paths=its.paths)
+    @validate_arguments(paths=its.paths)
     def delete_files(self, paths: Paths, **options: Unpack[CommitOptions]) -> Appended[TableState]:
         """Commit a snapshot that removes live files from the table; nothing is deleted on disk.
 
@@ -774,7 +780,7 @@ class Table:
         deleted = tuple(its.path_texts(paths))
         return self.commit_snapshot(SnapshotPlan("OVERWRITE", delete=deleted), **options)
 
-    @takes(
+    @validate_arguments(
         files=FILES, where=its.by_name.or_none(), isolation=its.one_of("serializable", "snapshot")
     )
     def overwrite(
@@ -805,7 +811,7 @@ class Table:
         plan = SnapshotPlan("OVERWRITE", tuple(files), where=where or {}, isolation=isolation)
         return self.commit_snapshot(plan, **options)
 
-    @takes(plan=_PLAN)
+    @validate_arguments(plan=_PLAN)
     def commit_snapshot(
         self, plan: SnapshotPlan, **options: Unpack[CommitOptions]
     ) -> Appended[TableState]:
@@ -824,7 +830,7 @@ class Table:
 
         return commit_snapshot(self._handle, plan, options)
 
-    @takes(snapshot=its.whole.or_none(), tag=its.text.or_none())
+    @validate_arguments(snapshot=its.whole.or_none(), tag=its.text.or_none())
     def rollback(
         self,
         *,
@@ -848,7 +854,9 @@ class Table:
 
         return rollback(self._handle, snapshot, tag, options)
 
-    @takes(name=its.text, snapshot=its.whole.or_none(), time_retained_millis=its.whole.or_none())
+    @validate_arguments(
+        name=its.text, snapshot=its.whole.or_none(), time_retained_millis=its.whole.or_none()
+    )
     def create_tag(
         self,
         name: str,
@@ -869,7 +877,9 @@ class Table:
         change = CreateTag(name, snapshot, time_retained_millis)
         return self._handle.commit(["createTag", change], options, lambda _: [change])
 
-    @takes(name=its.text, snapshot=its.whole.or_none(), time_retained_millis=its.whole.or_none())
+    @validate_arguments(
+        name=its.text, snapshot=its.whole.or_none(), time_retained_millis=its.whole.or_none()
+    )
     def replace_tag(
         self,
         name: str,
@@ -890,7 +900,7 @@ class Table:
         change = ReplaceTag(name, snapshot, time_retained_millis)
         return self._handle.commit(["replaceTag", change], options, lambda _: [change])
 
-    @takes(name=its.text)
+    @validate_arguments(name=its.text)
     def branch(self, name: str) -> TableBranch:
         """Return the branch of a name; it may not exist yet.
 
@@ -903,7 +913,7 @@ class Table:
         """
         return TableBranch(self._handle, name)
 
-    @takes(name=its.text)
+    @validate_arguments(name=its.text)
     def create_branch(self, name: str, **options: Any) -> Appended[TableState]:
         """Create a branch; arguments as for `TableBranch.create`.
 
@@ -913,7 +923,7 @@ class Table:
         """
         return self.branch(name).create(**options)
 
-    @takes(name=its.text)
+    @validate_arguments(name=its.text)
     def delete_tag(self, name: str, **options: Unpack[CommitOptions]) -> Appended[TableState]:
         """Delete a tag; its snapshot stays readable unless it was expired.
 
@@ -925,7 +935,7 @@ class Table:
 
         return self._handle.commit(["deleteTag", name], options, lambda _: [DeleteTag(name)])
 
-    @takes(protocol=PROTOCOL.or_none())
+    @validate_arguments(protocol=PROTOCOL.or_none())
     def start_serving(
         self, protocol: ServingProtocol | None = None, **options: Unpack[CommitOptions]
     ) -> Appended[TableState]:
@@ -958,7 +968,7 @@ class Table:
 
         return start_serving(self._handle, protocol, options)
 
-    @takes(protocol=PROTOCOL.or_none())
+    @validate_arguments(protocol=PROTOCOL.or_none())
     def plan_serving(self, protocol: ServingProtocol | None = None) -> Owner:
         """Return the owner that `start_serving` would set, or raise its error.
 
@@ -1013,7 +1023,7 @@ class Table:
 
         return plan_stop_serving(self._handle)
 
-    @takes(before=its.count)
+    @validate_arguments(before=its.count)
     def expire_snapshots(
         self, *, before: int, **options: Unpack[CommitOptions]
     ) -> Appended[TableState]:
@@ -1033,7 +1043,7 @@ class Table:
         change = ExpireSnapshots(before)
         return self._handle.commit(["expireSnapshots", before], options, lambda _: [change])
 
-    @takes(snapshot=its.whole, path=its.text, file_size_in_bytes=its.whole)
+    @validate_arguments(snapshot=its.whole, path=its.text, file_size_in_bytes=its.whole)
     def set_partition_statistics(
         self, snapshot: int, path: str, file_size_in_bytes: int, **options: Unpack[CommitOptions]
     ) -> Appended[TableState]:
@@ -1059,12 +1069,12 @@ class Table:
         change = SetPartitionStatistics(snapshot, path, file_size_in_bytes)
         return set_partition_statistics(self._handle, change, options)
 
-    @takes(
+    @validate_arguments(
         snapshot=its.whole,
         path=its.text,
         file_size_in_bytes=its.whole,
         footer_size_in_bytes=its.whole,
-        blobs=its.many("several BlobMetadata"),
+        blobs=its.iterable_of("several BlobMetadata"),
     )
     def set_statistics(
         self,
@@ -1115,7 +1125,7 @@ class Table:
         )
         return set_statistics(self._handle, change, options)
 
-    @takes(true_time=its.moment.or_none())
+    @validate_arguments(true_time=its.moment.or_none())
     def plan_clock_correction(self, true_time: datetime | int | None = None) -> ClockPlan:
         """Return what `correct_clock` would commit; nothing is written.
 
@@ -1128,7 +1138,7 @@ class Table:
 
         return plan_clock_correction(self._handle, true_time)
 
-    @takes(true_time=its.moment.or_none())
+    @validate_arguments(true_time=its.moment.or_none())
     def correct_clock(
         self, true_time: datetime | int | None = None, **options: Unpack[CommitOptions]
     ) -> Appended[TableState]:
@@ -1156,7 +1166,7 @@ class Table:
 
         return correct_clock(self._handle, true_time, options)
 
-    @takes(format_name=its.text, version=its.whole.or_none())
+    @validate_arguments(format_name=its.text, version=its.whole.or_none())
     def project(self, format_name: str, *, version: int | None = None) -> int:
         """Write the projection of a format, such as "paimon"; return the version that it shows.
 
@@ -1184,10 +1194,10 @@ class Table:
         return freshness(self._handle)
 
 
-def _load_writes() -> None:
+def _import_table_writes() -> None:
     import ledger.table_writes  # noqa: F401 - for the child, which cannot wait for the importer
 
 
 if hasattr(os, "register_at_fork"):
     # A child forked while another thread holds the import lock would wait for it for ever.
-    os.register_at_fork(before=_load_writes)
+    os.register_at_fork(before=_import_table_writes)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from ledger.model import arguments as its
-from ledger.model.arguments import takes
+from ledger.model.arguments import validate_arguments
 from ledger.model.file_change import FileChange
 from ledger.model.messages import html_table
 from ledger.model.schema import Schema
@@ -147,7 +147,7 @@ class TableAt:
             schemas=self._handle.past.schemas,
         )
 
-    @takes(columns=its.paths.or_none())
+    @validate_arguments(columns=its.paths.or_none())
     def scan(self, where: Filter = None, columns: Iterable[str] | None = None) -> Any:
         """Return a PyIceberg scan of the rows, for `to_pandas`, `to_duckdb`, `to_polars`, ...
 
@@ -165,7 +165,7 @@ class TableAt:
 
         return part("iceberg", "scan")(self._handle, self, where=where, columns=columns)
 
-    @takes(columns=its.paths.or_none())
+    @validate_arguments(columns=its.paths.or_none())
     def to_arrow(self, where: Filter = None, columns: Iterable[str] | None = None) -> pa.Table:
         """Read the rows into an Arrow table in memory.
 
@@ -183,7 +183,7 @@ class TableAt:
         """
         return self.scan(where, columns).to_arrow()
 
-    @takes(columns=its.paths.or_none())
+    @validate_arguments(columns=its.paths.or_none())
     def to_pandas(self, where: Filter = None, columns: Iterable[str] | None = None) -> pd.DataFrame:
         """Read the rows into a pandas DataFrame; arguments as for `to_arrow`.
 
@@ -193,7 +193,7 @@ class TableAt:
         """
         return self.to_arrow(where, columns).to_pandas()
 
-    @takes(limit=its.count)
+    @validate_arguments(limit=its.count)
     def head(self, limit: int = 10) -> pa.Table:
         """Return up to `limit` rows as an Arrow table; reads only as many files as needed.
 

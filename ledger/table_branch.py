@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Unpack
 
 from ledger.log.request import Appended, CommitOptions
 from ledger.model import arguments as its
-from ledger.model.arguments import takes
+from ledger.model.arguments import validate_arguments
 from ledger.model.file_change import FileChange
-from ledger.model.instant import instant_of
+from ledger.model.instant import instant_from_arguments
 from ledger.model.messages import html_table
 from ledger.model.snapshot import Branch
 from ledger.opening.context import Progress, no_progress
@@ -72,7 +72,7 @@ class TableBranch:
         """
         return self._handle.state.branch(self.name)
 
-    @takes(version=its.whole.or_none(), timestamp=its.moment.or_none())
+    @validate_arguments(version=its.whole.or_none(), timestamp=its.moment.or_none())
     def at(
         self,
         *,
@@ -95,11 +95,11 @@ class TableBranch:
             >>> audit.at().totals.record_count, orders.at().totals.record_count
             (0, 2)
         """
-        instant = instant_of(version=version, timestamp=timestamp)
+        instant = instant_from_arguments(version=version, timestamp=timestamp)
         found = self._handle.branch_instant(self._handle.state, instant, self.name)
         return TableAt(*found, self._handle)
 
-    @takes(
+    @validate_arguments(
         snapshot=its.whole.or_none(),
         tag=its.text.or_none(),
         min_snapshots_to_keep=its.whole.or_none(),
@@ -142,10 +142,10 @@ class TableBranch:
 
         kept = (min_snapshots_to_keep, max_snapshot_age_millis, max_ref_age_millis)
         asked = ["createBranch", self.name, snapshot, tag, *kept]
-        instant = instant_of(snapshot=snapshot, tag=tag)
+        instant = instant_from_arguments(snapshot=snapshot, tag=tag)
         return begin_branch(self._handle, self.name, instant, kept, asked, options)
 
-    @takes(snapshot=its.whole.or_none(), tag=its.text.or_none())
+    @validate_arguments(snapshot=its.whole.or_none(), tag=its.text.or_none())
     def reset(
         self,
         *,
@@ -171,10 +171,10 @@ class TableBranch:
         from ledger.table_writes import begin_branch
 
         asked = ["resetBranch", self.name, snapshot, tag]
-        instant = instant_of(snapshot=snapshot, tag=tag)
+        instant = instant_from_arguments(snapshot=snapshot, tag=tag)
         return begin_branch(self._handle, self.name, instant, None, asked, options)
 
-    @takes()
+    @validate_arguments()
     def append(
         self, files: Iterable[FileChange], **options: Unpack[CommitOptions]
     ) -> Appended[TableState]:
@@ -195,7 +195,7 @@ class TableBranch:
 
         return self.commit_snapshot(SnapshotPlan("APPEND", tuple(files)), **options)
 
-    @takes(paths=its.paths, on_progress=its.callback)
+    @validate_arguments(paths=its.paths, on_progress=its.callback)
     def add_files(
         self,
         paths: Paths,
@@ -215,7 +215,7 @@ class TableBranch:
         wanted = its.path_texts(paths)
         return add_files(self._handle, wanted, on_progress, options, branch=self.name)
 
-    @takes(paths=its.paths)
+    @validate_arguments(paths=its.paths)
     def delete_files(self, paths: Paths, **options: Unpack[CommitOptions]) -> Appended[TableState]:
         """Commit a snapshot that removes files from the branch; see `Table.delete_files`.
 
@@ -271,7 +271,7 @@ class TableBranch:
 
         return commit_snapshot(self._handle, plan, options, branch=self.name)
 
-    @takes(snapshot=its.whole)
+    @validate_arguments(snapshot=its.whole)
     def rollback(self, *, snapshot: int, **options: Unpack[CommitOptions]) -> Appended[TableState]:
         """Restore the data of an earlier snapshot of the branch as a new snapshot.
 
@@ -315,7 +315,7 @@ class TableBranch:
 
         return fast_forward(self._handle, self.name, options)
 
-    @takes(before=its.count)
+    @validate_arguments(before=its.count)
     def expire_snapshots(
         self, *, before: int, **options: Unpack[CommitOptions]
     ) -> Appended[TableState]:

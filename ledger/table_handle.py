@@ -20,9 +20,9 @@ from ledger.events.commit import Commit
 from ledger.events.snapshots import ListingEvent
 from ledger.files.change_lists import (
     event_files,
-    refuse_stale,
+    refuse_stale_change_file,
 )
-from ledger.files.live import NamedInLog
+from ledger.files.live import LoggedFileNames
 from ledger.following.files import follow
 from ledger.history.older import (
     TableLog,
@@ -33,7 +33,14 @@ from ledger.history.older import (
 )
 from ledger.locations import is_absolute
 from ledger.log.append import Appender
-from ledger.log.request import Appended, CommitOptions, Request, find_commit, noting, request_of
+from ledger.log.request import (
+    Appended,
+    CommitOptions,
+    Request,
+    annotate_interruption,
+    find_commit,
+    request_of,
+)
 from ledger.log.time_travel import at_timestamp, at_version, head_state
 from ledger.model.errors import (
     AlreadyExistsError,
@@ -51,7 +58,7 @@ from ledger.model.instant import (
     TimestampInstant,
     VersionInstant,
 )
-from ledger.model.names import Identifier, whole_path
+from ledger.model.names import Identifier, parse_column_path
 from ledger.model.schema import Schema, paths_of
 from ledger.observing.telemetry import traced_commit
 from ledger.opening.context import OpenedTable, Plan, TableSetting, catalog_stream
@@ -130,7 +137,7 @@ class TableHandle:
         # True once the location is known to be the recorded one; a memory store cannot move.
         self._is_looked_at = setting.store.url.startswith("memory://")
         self.appender: Appender[TableState, TableEvent] = Appender(
-            self.log, setting.now_millis, setting.retry_policy, refuse_stale
+            self.log, setting.now_millis, setting.retry_policy, refuse_stale_change_file
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -201,7 +208,7 @@ class TableHandle:
         """Options that fsspec takes for the table's data files."""
         return self.setting.storage_options
 
-    def may_fetch(self, location: str) -> bool:
+    def may_read_from(self, location: str) -> bool:
         """Return True if data files may be read from a location; a log may name any.
 
         Allowed are the ledger's and the table's kind of storage, and the allowed locations that the
@@ -237,14 +244,14 @@ class TableHandle:
             case TimestampInstant(timestamp_millis=moment):
                 state = at_timestamp(self.log, moment)
             case TagInstant(tag_name=name):
-                return self._at_snapshot(head, head.tag(name).snapshot_id)
+                return self._state_at_snapshot(head, head.tag(name).snapshot_id)
             case SnapshotInstant(snapshot_id=snapshot_id):
-                return self._at_snapshot(head, snapshot_id)
+                return self._state_at_snapshot(head, snapshot_id)
         return state, state.schema
 
-    def _at_snapshot(self, head: TableState, snapshot_id: int) -> tuple[TableState, Schema]:
+    def _state_at_snapshot(self, head: TableState, snapshot_id: int) -> tuple[TableState, Schema]:
         if not head.reachable(snapshot_id):
-            known = head.origin.readable_range(head)
+            known = head.origin.readable_range_text(head)
             raise NotFoundError(
                 f"snapshot {snapshot_id} does not exist or was expired; there are {known}. "
                 "Its commit can still be read by version="
@@ -275,7 +282,7 @@ class TableHandle:
             raise NotFoundError(f"version {end} does not exist; the newest is {head}")
         return self.log.personal.resolve_each(read.commit for read in self.log.commits(first, end))
 
-    def summed(
+    def add_to_sums(
         self, commits: Iterable[Commit[TableEvent]], sums: RunningSums
     ) -> Iterator[Commit[TableEvent]]:
         """Yield commits, after adding their file changes to the sums."""
@@ -292,7 +299,9 @@ class TableHandle:
         """Return the live files of a state; see `TableAt.files`."""
         if not state.lists_files:
             return self.files_of_engines(state)
-        return tuple(self.log.personal.columns.opened(self.live.at_state(state).values()))
+        return tuple(
+            self.log.personal.columns.opened(self.live.live_files_at_state(state).values())
+        )
 
     def engine_files_at(self, state: TableState) -> tuple[FileChange, ...]:
         """Return the live files of a state as projections show them to engines.
@@ -304,7 +313,9 @@ class TableHandle:
         """
         if not state.lists_files:
             return self.files_of_engines(state)
-        return tuple(self.log.personal.columns.rendered(self.live.at_state(state).values()))
+        return tuple(
+            self.log.personal.columns.rendered(self.live.live_files_at_state(state).values())
+        )
 
     def files_of_engines(self, state: TableState) -> tuple[FileChange, ...]:
         """Return the live files listed in engines' manifests; errors as for `TableAt.files`."""
@@ -334,9 +345,9 @@ class TableHandle:
         or none, when the call is retried.
         """
         options: CommitOptions = {} if commit_id is None else {"commit_id": commit_id}
-        return self.appender.commit_lookup.of_words(self.request(asked, options))
+        return self.appender.commit_lookup.find_by_content(self.request(asked, options))
 
-    def column_lives(self, path: tuple[str, ...] = ()) -> ColumnHistories:
+    def column_histories_of(self, path: tuple[str, ...] = ()) -> ColumnHistories:
         """Return the histories of the current columns, or of an earlier column path."""
         from ledger.audit.column_history import RequestedHistories, column_histories
 
@@ -354,14 +365,18 @@ class TableHandle:
         """Return the field id of a column by its current or any earlier path."""
         from ledger.audit.blame import blame_column
 
-        path = whole_path(column) if isinstance(column, str) else tuple(column)
+        path = parse_column_path(column) if isinstance(column, str) else tuple(column)
         now = dict(paths_of(self.state.schema))
         found = now.get(path)
-        return blame_column(self.column_lives(path), path).field_id or 0 if found is None else found
+        return (
+            blame_column(self.column_histories_of(path), path).field_id or 0
+            if found is None
+            else found
+        )
 
     def alter(self, changes: GivenChanges, options: CommitOptions) -> Appended[TableState]:
         """Change the schema, options, comment or layout; see `Table.alter`."""
-        asked = self._asked(changes)
+        asked = self._parse_changes(changes)
         return self.commit(["alter", asked], options, lambda _: asked)
 
     def plan(self, changes: GivenChanges) -> ChangePlan:
@@ -373,10 +388,10 @@ class TableHandle:
         context = CommitContext(
             self.setting.author, None, self.setting.now_millis, self._database_policy()
         )
-        return plan_changes(self.state, self._asked(changes), self.past, INSTALLED, context)
+        return plan_changes(self.state, self._parse_changes(changes), self.past, INSTALLED, context)
 
-    def _asked(self, changes: GivenChanges) -> tuple[SchemaChange | SpecChange, ...]:
-        load_what_commits_need()
+    def _parse_changes(self, changes: GivenChanges) -> tuple[SchemaChange | SpecChange, ...]:
+        import_commit_modules()
         asked = tuple(map(as_table_change, changes))
         if not asked:
             raise InvalidInputError(f"{self.identifier}: no changes were given; name at least one")
@@ -384,7 +399,7 @@ class TableHandle:
 
     def seal(self, **options: Unpack[CommitOptions]) -> Appended[TableState]:
         """Write the last event of the table's log; `Ledger.drop_table` updates the catalog."""
-        load_what_commits_need()
+        import_commit_modules()
         end = table_changes.DropTable(self.identifier.database, self.identifier.name)
         return self.commit(["dropTable"], options, lambda _: [end])
 
@@ -405,21 +420,21 @@ class TableHandle:
             InvalidChangeError: The table follows a source, or a rule forbids the change.
             CommitUnknownError: The store did not answer; the commit may have been committed.
         """
-        from ledger.decide.recorded_values import check_recorded
-        from ledger.decide.table import EventsDecided
+        from ledger.decide.recorded_values import check_recorded_values
+        from ledger.decide.table import EventFunctionIntent
 
         request = self.request(list(change), options)
-        context = self._context(request)
+        context = self._commit_context(request)
         context = CommitContext(
             context.author, context.message, context.now_millis, self._database_policy()
         )
 
         def checked(state: TableState) -> tuple[TableEvent, ...]:
             events = decide(state)
-            check_recorded(events, str(self.identifier))
+            check_recorded_values(events, str(self.identifier))
             return events
 
-        return self.append(EventsDecided(checked, context), request)
+        return self.append(EventFunctionIntent(checked, context), request)
 
     def again(self) -> TableHandle:
         """Return a new handle of the same table, with its own caches."""
@@ -460,45 +475,45 @@ class TableHandle:
 
         def committed() -> Appended[TableState]:
             try:
-                return self._committed(request, plan, base)
+                return self._plan_and_append(request, plan, base)
             except InvalidInputError:
                 found = self.appender.commit_lookup.previous_digests(request, previous_requests)
                 if found is None:
                     raise
                 return found
 
-        return self._traced(request, committed)
+        return self._append_traced(request, committed)
 
     def append(
         self, intent: Intent[TableState, TableEvent], request: Request
     ) -> Appended[TableState]:
         """Append the events that an intent decides on the newest state, without a plan."""
-        return self._traced(request, lambda: self.appender.append(intent, request))
+        return self._append_traced(request, lambda: self.appender.append(intent, request))
 
-    def _traced(
+    def _append_traced(
         self, request: Request, append: Callable[[], Appended[TableState]]
     ) -> Appended[TableState]:
-        with noting(request):
+        with annotate_interruption(request):
             return traced_commit(append, stream=self.log, commit_id=request.commit_id)
 
-    def _committed(
+    def _plan_and_append(
         self, request: Request, plan: Plan, base: TableState | None
     ) -> Appended[TableState]:
         head = self.log.head
         held = self.state if head is None or request.expect_version is not None else head.state
         held = base or held
         is_alone = request.expect_version is not None or not self.appender.is_outrun
-        found = self._decided(request, plan, held, base, "now" if is_alone else "later")
+        found = self._plan_intent(request, plan, held, base, "now" if is_alone else "later")
         try:
-            return self._sent(found, request)
+            return self._append_intent(found, request)
         except (InvalidInputError, NotFoundError, AlreadyExistsError, CommitConflictError) as error:
             is_outrun = isinstance(error, CommitConflictError) and error.winner is None
             if isinstance(found, AlreadyCommitted | Appended) or found.is_judged or is_outrun:
                 raise
         # Rejected on a later state; an error on the state that it was planned on takes precedence.
-        return self._sent(self._decided(request, plan, held, base, "now"), request)
+        return self._append_intent(self._plan_intent(request, plan, held, base, "now"), request)
 
-    def _decided(
+    def _plan_intent(
         self,
         request: Request,
         plan: Plan,
@@ -506,7 +521,7 @@ class TableHandle:
         base: TableState | None,
         judged: Judged,
     ) -> TableIntent | AlreadyCommitted | Appended[TableState]:
-        context = self._context(request)
+        context = self._commit_context(request)
         try:
             return self.intent(held, plan, context, judged)
         except LedgerError:
@@ -519,7 +534,7 @@ class TableHandle:
                 raise
             return self.intent(newest, plan, context)
 
-    def _sent(
+    def _append_intent(
         self, found: TableIntent | AlreadyCommitted | Appended[TableState], request: Request
     ) -> Appended[TableState]:
         if isinstance(found, Appended):
@@ -540,9 +555,9 @@ class TableHandle:
         where, here = self.setting.root_location, self.ledger_url
         if where.is_recorded_at(here) or self._is_looked_at:
             return
-        from ledger.relocation.moving import unrecorded_place
+        from ledger.relocation.moving import unrecorded_location_error
 
-        error = unrecorded_place(self, where.place, where.others(here))
+        error = unrecorded_location_error(self, where.place, where.others(here))
         if error is not None:
             # A move, copy or alias may have been recorded since this handle was opened.
             catalog = catalog_stream(self.setting.store).refresh()
@@ -552,8 +567,8 @@ class TableHandle:
                 raise error
         self._is_looked_at = True
 
-    def _context(self, request: Request) -> CommitContext:
-        load_what_commits_need()
+    def _commit_context(self, request: Request) -> CommitContext:
+        import_commit_modules()
         return CommitContext(request.author, request.message, self.setting.now_millis)
 
     def intent(
@@ -564,8 +579,8 @@ class TableHandle:
         judged: Judged = "now",
     ) -> TableIntent | AlreadyCommitted:
         """Return the intent of a plan on a state; or the version that committed it already."""
-        load_what_commits_need()
-        self.past.keep([base.schema])
+        import_commit_modules()
+        self.past.cache_schemas([base.schema])
         changes = plan(base)
         if isinstance(changes, AlreadyCommitted):
             return changes
@@ -596,7 +611,7 @@ class TableHandle:
         from ledger.decide.conflicts import RecentlyTouched
 
         logged_files = partial(_logged_files, self.log)
-        return RecentlyTouched(logged_files, NamedInLog(self.log, self.live.names))
+        return RecentlyTouched(logged_files, LoggedFileNames(self.log, self.live.names))
 
 
 def _logged_files(log: TableLog, event: ListingEvent) -> list[FileChange]:
@@ -609,7 +624,7 @@ _RULED: Final = frozenset(get_args(SchemaChange | SpecChange))
 
 
 @cache
-def load_what_commits_need() -> None:
+def import_commit_modules() -> None:
     """Import the modules that commits need and reads do not."""
     global INSTALLED, CommitContext, TableIntent, as_table_change, table_changes  # noqa: PLW0603
     import ledger.files.snapshot_plan
@@ -625,4 +640,4 @@ def load_what_commits_need() -> None:
 
 if hasattr(os, "register_at_fork"):
     # A child forked while another thread holds the import lock would wait for it for ever.
-    os.register_at_fork(before=load_what_commits_need)
+    os.register_at_fork(before=import_commit_modules)

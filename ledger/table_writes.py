@@ -16,22 +16,22 @@ import msgspec
 from attrs import evolve
 from msgspec import UNSET
 
-from ledger.audit.undo import Undoing, reverted, undone
+from ledger.audit.undo import Undoing, plan_state_revert, plan_transaction_undo
 from ledger.decide import changes as table_changes
 from ledger.decide.changes import TableChange
-from ledger.decide.recorded_values import check_recorded
-from ledger.decide.table_options import Marked
+from ledger.decide.recorded_values import check_recorded_values
+from ledger.decide.table_options import MarkedColumns
 from ledger.events import TableEvent
 from ledger.events.snapshots import NO_FILES, ChangesReference, ListingEvent, SnapshotCommitted
 from ledger.events.table import OwnerSet, ServingProtocol
 from ledger.files.change_lists import INLINE_LIMIT, commit_files, event_files, store_changes
 from ledger.files.snapshot_plan import SnapshotPlan
-from ledger.history.older import around, on_branch, schemas, state_at_snapshot
-from ledger.log.personal_data import Keeping, Writing
-from ledger.log.request import Appended, CommitOptions, fresh_id, noting
+from ledger.history.older import on_branch, schemas, state_at_snapshot, states_around_transaction
+from ledger.log.personal_data import SidecarWriter, WriteContext
+from ledger.log.request import Appended, CommitOptions, annotate_interruption, fresh_id
 from ledger.model.errors import CommitConflictError, InvalidChangeError, InvalidInputError
 from ledger.model.file_change import FileChange
-from ledger.model.instant import Instant, instant_of, millis
+from ledger.model.instant import Instant, instant_from_arguments, millis
 from ledger.model.messages import excerpt
 from ledger.model.snapshot import Branch, branch_number
 from ledger.opening.context import Plan, Progress
@@ -51,24 +51,26 @@ def commit_snapshot(
     handle: TableHandle, plan: SnapshotPlan, options: CommitOptions, *, branch: str | None = None
 ) -> Appended[TableState]:
     """Commit a snapshot of any kind, to main or to a branch."""
-    plan = evolve(plan, files=its_files(plan.files))
-    keeping = Keeping(handle.log.personal.columns)
+    plan = evolve(plan, files=check_file_changes(plan.files))
+    keeping = SidecarWriter(handle.log.personal.columns)
 
     def seal(head: TableState, files: Sequence[FileChange]) -> Sequence[FileChange]:
-        return _sealed(handle, head, files, keeping)
+        return _store_personal_values(handle, head, files, keeping)
 
     def planned(head: TableState) -> list[TableChange] | AlreadyCommitted:
         seen = head if branch is None else on_branch(handle.log, head, branch)
-        known = _known_snapshot(handle, plan, seen)
+        known = _find_committed_snapshot(handle, plan, seen)
         opened = handle.log.personal.columns.opened
-        return known or [plan.on(seen, handle.live, partial(outsourced, handle), seal, opened)]
+        return known or [
+            plan.on(seen, handle.live, partial(write_long_change_list, handle), seal, opened)
+        ]
 
     head = handle.log.head.state if handle.log.head is not None else handle.state
     on = [] if branch is None else ["branch", branch]
     asked = ["snapshot", plan.without_values(head, head.schema), *on]
-    otherwise = (["snapshot", each, *on] for each in _asked_before(handle, plan))
+    otherwise = (["snapshot", each, *on] for each in _earlier_request_forms(handle, plan))
     request = handle.request(asked, options)
-    with noting(request):
+    with annotate_interruption(request):
         try:
             committed = handle.commit_request(request, planned, previous_requests=otherwise)
         except (InvalidInputError, CommitConflictError):
@@ -80,23 +82,23 @@ def commit_snapshot(
         return committed
 
 
-def _sealed(
-    handle: TableHandle, head: TableState, files: Sequence[FileChange], keeping: Keeping
+def _store_personal_values(
+    handle: TableHandle, head: TableState, files: Sequence[FileChange], keeping: SidecarWriter
 ) -> Sequence[FileChange]:
     """Store personal values of new files in sidecars; return the files without those values."""
-    marked = Marked.of(head.schema) if head.keeps_outside else None
+    marked = MarkedColumns.of(head.schema) if head.keeps_outside else None
     if marked is None:
         return files
     # After a lost race the plan runs again: delete the sidecars of the previous attempt.
     keeping.forget()
-    return keeping.keep(files, marked, head.spec_by_id, _writing(handle, head))
+    return keeping.keep(files, marked, head.spec_by_id, _write_context(handle, head))
 
 
-def _writing(handle: TableHandle, head: TableState) -> Writing:
-    return Writing(head.table_id, handle.setting.now_millis(), handle.setting.retry_policy)
+def _write_context(handle: TableHandle, head: TableState) -> WriteContext:
+    return WriteContext(head.table_id, handle.setting.now_millis(), handle.setting.retry_policy)
 
 
-def _asked_before(handle: TableHandle, plan: SnapshotPlan) -> Iterator[SnapshotPlan]:
+def _earlier_request_forms(handle: TableHandle, plan: SnapshotPlan) -> Iterator[SnapshotPlan]:
     """Yield the plan as requested under other sets of personal columns, for older digests."""
     if handle.state.keeps_outside:
         yield plan
@@ -104,7 +106,9 @@ def _asked_before(handle: TableHandle, plan: SnapshotPlan) -> Iterator[SnapshotP
             yield plan.without_values(handle.state, schema)
 
 
-def outsourced(handle: TableHandle, files: Sequence[FileChange]) -> ChangesReference | None:
+def write_long_change_list(
+    handle: TableHandle, files: Sequence[FileChange]
+) -> ChangesReference | None:
     """Write a list of file changes that is too long for a commit to a file; None if it fits."""
     if len(files) <= INLINE_LIMIT:
         return None
@@ -115,10 +119,10 @@ def outsourced(handle: TableHandle, files: Sequence[FileChange]) -> ChangesRefer
     return store_changes(handle.log.store, handle.log.layout, files, now)
 
 
-def _known_snapshot(
+def _find_committed_snapshot(
     handle: TableHandle, plan: SnapshotPlan, seen: TableState
 ) -> AlreadyCommitted | None:
-    branch = seen.seen_branch
+    branch = seen.viewed_branch
     key = plan.key_on(0 if branch is None else branch.number)
     if key is None:
         return None
@@ -137,33 +141,35 @@ def rollback(
         raise InvalidInputError("rollback takes one of snapshot= and tag=")
 
     def plan(head: TableState) -> list[TableChange]:
-        then = handle.state_at(head, instant_of(snapshot=snapshot, tag=tag))
-        files = _way_to(handle, head, then)
+        then = handle.state_at(head, instant_from_arguments(snapshot=snapshot, tag=tag))
+        files = _file_changes_to(handle, head, then)
         return [
             table_changes.Rollback(
                 target_snapshot_id=then.last_snapshot_id,
                 target_tag_name=tag,
                 commit_user=fresh_id(),
-                **_written(handle, files),
+                **_file_fields(handle, files),
             )
         ]
 
     return handle.commit(["rollback", snapshot, tag], options, plan)
 
 
-def _way_to(handle: TableHandle, head: TableState, then: TableState) -> tuple[FileChange, ...]:
+def _file_changes_to(
+    handle: TableHandle, head: TableState, then: TableState
+) -> tuple[FileChange, ...]:
     """Return the file changes from the live files to those of an earlier state."""
     if then.lists_files:
         return handle.live.difference(head, then)
     return handle.live.difference_to(head, handle.engine_files_at(then))
 
 
-def _written(handle: TableHandle, files: tuple[FileChange, ...]) -> dict[str, Any]:
+def _file_fields(handle: TableHandle, files: tuple[FileChange, ...]) -> dict[str, Any]:
     """Return a change's fields for its files: as projected, as written, and the list's file."""
     return {
         "files": tuple(handle.log.personal.columns.rendered(files)),
         "written": files,
-        "reference": outsourced(handle, files),
+        "reference": write_long_change_list(handle, files),
     }
 
 
@@ -194,7 +200,7 @@ def begin_branch(
                 "to main first"
             )
         made = state_at_snapshot(handle.log, then.snapshot.id)
-        least, age, ref_age = kept or _kept_of(head.branch(name))
+        least, age, ref_age = kept or _retention_of(head.branch(name))
         return [
             table_changes.SetBranch(
                 name=name,
@@ -228,7 +234,7 @@ def rollback_branch(
                 target_snapshot_id=snapshot,
                 commit_user=fresh_id(),
                 branch=table_changes.MetBranch(branch.name, branch.number),
-                **_written(handle, files),
+                **_file_fields(handle, files),
             )
         ]
 
@@ -248,7 +254,7 @@ def fast_forward(handle: TableHandle, name: str, options: CommitOptions) -> Appe
                 branch=table_changes.MetBranch(branch.name, branch.number),
                 snapshot_id=branch.head_id,
                 commit_user=fresh_id(),
-                **_written(handle, files),
+                **_file_fields(handle, files),
             )
         ]
 
@@ -291,8 +297,8 @@ def expire_branch_snapshots(
 def plan_undo(handle: TableHandle, version: int, transaction: str | None) -> Undoing:
     """Return the changes that `undo` would commit, or why it cannot; nothing is written."""
     head = handle.state
-    before, after, _ = around(handle.log, version, transaction)
-    return undone(before, after, head, handle.past_columns(head))
+    before, after, _ = states_around_transaction(handle.log, version, transaction)
+    return plan_transaction_undo(before, after, head, handle.past_columns(head))
 
 
 def undo(
@@ -300,12 +306,12 @@ def undo(
 ) -> Appended[TableState]:
     """Commit the changes that undo one earlier change; see `Table.undo`."""
     handle.log.refresh()
-    before, after, undone_one = around(handle.log, version, transaction)
+    before, after, undone_one = states_around_transaction(handle.log, version, transaction)
     said = f": {undone_one.message}" if undone_one.message else ""
     given: CommitOptions = {"message": f"undo version {version}{said}", **options}
 
     def plan(head: TableState) -> Sequence[TableChange]:
-        found = undone(before, after, head, handle.past_columns(head))
+        found = plan_transaction_undo(before, after, head, handle.past_columns(head))
         return found.wanted(f"version {version} cannot be undone")
 
     return handle.commit(["undo", version, undone_one.id], given, plan)
@@ -314,7 +320,7 @@ def undo(
 def plan_revert(handle: TableHandle, then: TableState) -> Undoing:
     """Return the changes that `revert` would commit, or why it cannot; nothing is written."""
     head = handle.state
-    return reverted(then, head, handle.past_columns(head))
+    return plan_state_revert(then, head, handle.past_columns(head))
 
 
 def revert(handle: TableHandle, then: TableState, options: CommitOptions) -> Appended[TableState]:
@@ -322,7 +328,7 @@ def revert(handle: TableHandle, then: TableState, options: CommitOptions) -> App
     given: CommitOptions = {"message": f"revert to version {then.version}", **options}
 
     def plan(head: TableState) -> Sequence[TableChange]:
-        found = reverted(then, head, handle.past_columns(head))
+        found = plan_state_revert(then, head, handle.past_columns(head))
         return found.wanted(f"the table cannot go back to {then.version}")
 
     return handle.commit(["revert", then.version, then.schema.id], given, plan)
@@ -390,12 +396,12 @@ def start_serving(
 ) -> Appended[TableState]:
     """Let engines commit data through a protocol; see `Table.start_serving`."""
     asked = ["startServing", protocol]
-    return handle.commit(asked, options, partial(_served, protocol), handle.state)
+    return handle.commit(asked, options, partial(_start_serving_change, protocol), handle.state)
 
 
 def plan_serving(handle: TableHandle, protocol: ServingProtocol | None) -> Owner:
     """Return the owner that `start_serving` would set, or raise its error."""
-    return _planned_owner(handle, handle.state, partial(_served, protocol))
+    return _planned_owner(handle, handle.state, partial(_start_serving_change, protocol))
 
 
 def _planned_owner(handle: TableHandle, state: TableState, plan: Plan) -> Owner:
@@ -410,12 +416,12 @@ def stop_serving(handle: TableHandle, options: CommitOptions) -> Appended[TableS
     """Stop serving the table to engines; see `Table.stop_serving`."""
     asked, state = ["stopServing"], handle.state
     if not _needs_adoption(state):
-        return handle.commit(asked, options, _taken_back, state)
+        return handle.commit(asked, options, _stop_serving_change, state)
     options.setdefault("asked", asked)
     committed = handle.committed_before(options.get("commit_id"), options["asked"])
     if committed is not None:
         return committed
-    events = (OwnerSet(owner="ledger"), *_adoption(handle, state))
+    events = (OwnerSet(owner="ledger"), *_adoption_events(handle, state))
     return commit_imported(handle, events, options.get("expect_version", state.version), **options)
 
 
@@ -423,12 +429,12 @@ def plan_stop_serving(handle: TableHandle) -> Owner:
     """Return the owner that `stop_serving` would set, or raise its error."""
     state = handle.state
     if not _needs_adoption(state):
-        return _planned_owner(handle, state, _taken_back)
-    _adoption(handle, state)
+        return _planned_owner(handle, state, _stop_serving_change)
+    _adoption_events(handle, state)
     return state.owner.after(OwnerSet(owner="ledger"), state.version + 1)
 
 
-def _adoption(handle: TableHandle, state: TableState) -> tuple[TableEvent, ...]:
+def _adoption_events(handle: TableHandle, state: TableState) -> tuple[TableEvent, ...]:
     """Return the events that add the files of engines' manifests to the log's own list."""
     from ledger.formats import part
 
@@ -452,39 +458,47 @@ def commit_imported(
         InvalidChangeError: The events contradict the table, or the ledger owns it.
         InvalidInputError: They contain a value that no log may hold.
     """
-    from ledger.state.iceberg_builder import ImportedEvents
+    from ledger.state.iceberg_builder import ImportedEventsIntent
 
     state = handle.state
-    check_recorded(events, state.origin.source if state.is_mirrored else str(handle.identifier))
+    check_recorded_values(
+        events, state.origin.source if state.is_mirrored else str(handle.identifier)
+    )
     asked = ["CommitImported", base]
-    said = tuple(_with_list_file(handle, each) for each in _without_values(handle, events))
+    said = tuple(_with_list_file(handle, each) for each in _move_values_to_sidecars(handle, events))
     options: CommitOptions = {**commit, "expect_version": base}
     request = handle.request(asked, options)
-    taken = ImportedEvents(said, base)
+    taken = ImportedEventsIntent(said, base)
     return handle.append(taken, request)
 
 
-def _without_values(handle: TableHandle, events: tuple[TableEvent, ...]) -> tuple[TableEvent, ...]:
+def _move_values_to_sidecars(
+    handle: TableHandle, events: tuple[TableEvent, ...]
+) -> tuple[TableEvent, ...]:
     """Return events whose files hold no values of personal columns; those go to sidecars."""
     head = handle.state
     if not head.keeps_outside:
         return events
-    from ledger.files.snapshot_plan import sealed
+    from ledger.files.snapshot_plan import seal_personal_values
 
     def keep(
-        files: Sequence[FileChange], marked: Marked, after: TableState
+        files: Sequence[FileChange], marked: MarkedColumns, after: TableState
     ) -> Sequence[FileChange]:
         return handle.log.personal.columns.keep(
-            files, marked, after.spec_by_id, _writing(handle, head)
+            files, marked, after.spec_by_id, _write_context(handle, head)
         )
 
-    return sealed(events, head, partial(_listed, handle, head), keep)
+    return seal_personal_values(events, head, partial(_event_files, handle, head), keep)
 
 
-def _listed(handle: TableHandle, head: TableState, event: ListingEvent) -> tuple[FileChange, ...]:
+def _event_files(
+    handle: TableHandle, head: TableState, event: ListingEvent
+) -> tuple[FileChange, ...]:
     """Return an event's files; a removed file keeps the sidecar reference of its addition."""
     files = event_files(handle.log.store, handle.log.layout, event)
-    there = handle.live.lookup_at([each.path for each in files if each.kind == "DELETE"], head)
+    there = handle.live.lookup_live_files_at(
+        [each.path for each in files if each.kind == "DELETE"], head
+    )
     return tuple(
         msgspec.structs.replace(there[each.path], kind="DELETE") if each.path in there else each
         for each in files
@@ -496,13 +510,13 @@ def _with_list_file(handle: TableHandle, event: TableEvent) -> TableEvent:
     if not isinstance(event, SnapshotCommitted) or event.changes is not UNSET:
         return event
     files = event_files(handle.log.store, handle.log.layout, event)
-    beside = outsourced(handle, files)
+    beside = write_long_change_list(handle, files)
     if beside is None:
         return event
     return msgspec.structs.replace(event, files=NO_FILES, changes=beside)
 
 
-def its_files(files: Iterable[FileChange]) -> tuple[FileChange, ...]:
+def check_file_changes(files: Iterable[FileChange]) -> tuple[FileChange, ...]:
     """Return the files as a tuple, after validating that each is a well-typed FileChange.
 
     Raises:
@@ -524,29 +538,29 @@ def its_files(files: Iterable[FileChange]) -> tuple[FileChange, ...]:
         raise InvalidInputError(f"files: {error}") from error
 
 
-def _served(
+def _start_serving_change(
     protocol: ServingProtocol | None, state: TableState
 ) -> Sequence[TableChange] | AlreadyCommitted:
     """Return the change that starts serving; or the version that committed it already."""
-    from ledger.state.owner import chosen_protocol
+    from ledger.state.owner import declared_serving_protocol
 
     owner = state.owner
     if owner.kind == "served" and protocol in {None, owner.protocol}:
         return AlreadyCommitted(owner.since_version)
     # A table that follows a source is rejected later, whatever the protocol.
     is_chosen = protocol is None and owner.kind == "ledger"
-    wanted = chosen_protocol(state.schema.options) if is_chosen else protocol
+    wanted = declared_serving_protocol(state.schema.options) if is_chosen else protocol
     return [table_changes.SetOwner("served", wanted)]
 
 
-def _taken_back(state: TableState) -> Sequence[TableChange] | AlreadyCommitted:
+def _stop_serving_change(state: TableState) -> Sequence[TableChange] | AlreadyCommitted:
     """Return the change that stops serving; or the version that committed it already."""
     if state.owner.kind == "ledger":
         return AlreadyCommitted(state.owner.since_version)
     return [table_changes.SetOwner("ledger")]
 
 
-def _kept_of(branch: Branch) -> BranchRetention:
+def _retention_of(branch: Branch) -> BranchRetention:
     return (
         branch.min_snapshots_to_keep,
         branch.max_snapshot_age_millis,

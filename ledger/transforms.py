@@ -67,7 +67,7 @@ def identity(column: Column) -> Term:
         >>> identity(("address", "zip")).source
         ('address', 'zip')
     """
-    return Term(_path(column))
+    return Term(_column_path(column))
 
 
 def bucket(column: Column, count: int) -> Term:
@@ -77,7 +77,9 @@ def bucket(column: Column, count: int) -> Term:
         >>> bucket("id", 8).transform
         'bucket[8]'
     """
-    return Term(_path(column), transform_of(f"bucket[{_whole('count', count)}]").text)
+    return Term(
+        _column_path(column), transform_of(f"bucket[{_check_integer('count', count)}]").text
+    )
 
 
 def truncate(column: Column, width: int) -> Term:
@@ -87,7 +89,9 @@ def truncate(column: Column, width: int) -> Term:
         >>> truncate("name", 3).transform
         'truncate[3]'
     """
-    return Term(_path(column), transform_of(f"truncate[{_whole('width', width)}]").text)
+    return Term(
+        _column_path(column), transform_of(f"truncate[{_check_integer('width', width)}]").text
+    )
 
 
 def year(column: Column) -> Term:
@@ -97,7 +101,7 @@ def year(column: Column) -> Term:
         >>> year("ts").transform
         'year'
     """
-    return Term(_path(column), "year")
+    return Term(_column_path(column), "year")
 
 
 def month(column: Column) -> Term:
@@ -107,7 +111,7 @@ def month(column: Column) -> Term:
         >>> month("ts").transform
         'month'
     """
-    return Term(_path(column), "month")
+    return Term(_column_path(column), "month")
 
 
 def day(column: Column) -> Term:
@@ -117,7 +121,7 @@ def day(column: Column) -> Term:
         >>> day("ts").transform
         'day'
     """
-    return Term(_path(column), "day")
+    return Term(_column_path(column), "day")
 
 
 def hour(column: Column) -> Term:
@@ -127,7 +131,7 @@ def hour(column: Column) -> Term:
         >>> hour("ts").transform
         'hour'
     """
-    return Term(_path(column), "hour")
+    return Term(_column_path(column), "hour")
 
 
 def void(column: Column) -> Term:
@@ -137,24 +141,24 @@ def void(column: Column) -> Term:
         >>> void("ts").transform
         'void'
     """
-    return Term(_path(column), "void")
+    return Term(_column_path(column), "void")
 
 
-def _path(column: Column) -> tuple[str, ...]:
+def _column_path(column: Column) -> tuple[str, ...]:
     path = column.split(".") if isinstance(column, str) else column
-    if not _are_names(path):
+    if not _is_path_of_names(path):
         raise InvalidInputError(
             f"{excerpt(column)} names no column; give a name or a path of names"
         )
     return tuple(path)
 
 
-def _whole(name: str, value: int) -> int:
+def _check_integer(name: str, value: int) -> int:
     its.whole.check(name, value)
     return value
 
 
-def _are_names(path: object) -> bool:
+def _is_path_of_names(path: object) -> bool:
     if not isinstance(path, Sequence) or not path:
         return False
     return all(isinstance(each, str) and each for each in path)

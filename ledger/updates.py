@@ -46,7 +46,7 @@ P = ParamSpec("P")
 
 
 @frozen
-class _Call:
+class _SchemaCall:
     """A call to be made on a `SchemaUpdate`."""
 
     method: Callable[..., SchemaUpdate]
@@ -59,14 +59,14 @@ class _Call:
     def plain(self) -> list[Any]:
         """Return what was asked, as plain data: the same however it was written."""
         named = {
-            key: _plain(value)
+            key: _to_plain_data(value)
             for key, value in self.given.arguments.items()
             if key != "self" and value is not UNSET
         }
         return [self.method.__name__, named]
 
 
-def _later(
+def _record_call(
     method: Callable[Concatenate[SchemaUpdate, P], SchemaUpdate],
 ) -> Callable[Concatenate[UpdateSchema, P], UpdateSchema]:
     """Return the same call, noted for later."""
@@ -76,7 +76,7 @@ def _later(
     def noted(update: UpdateSchema, /, *args: P.args, **kwargs: P.kwargs) -> UpdateSchema:
         given = parameters.bind(update, *args, **kwargs)
         given.apply_defaults()
-        update.calls.append(_Call(method, given))
+        update.calls.append(_SchemaCall(method, given))
         return update
 
     return noted
@@ -100,26 +100,26 @@ class UpdateSchema:
     """
 
     def __init__(self, base: TableState, handle: TableHandle) -> None:
-        self.calls: list[_Call] = []
+        self.calls: list[_SchemaCall] = []
         self._base = base
         self._handle = handle
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({first_few(each.method.__name__ for each in self.calls)})"
 
-    add_column = _later(SchemaUpdate.add_column)
-    delete_column = _later(SchemaUpdate.delete_column)
-    rename_column = _later(SchemaUpdate.rename_column)
-    update_column = _later(SchemaUpdate.update_column)
-    make_optional = _later(SchemaUpdate.make_optional)
-    require = _later(SchemaUpdate.require)
-    move_first = _later(SchemaUpdate.move_first)
-    move_before = _later(SchemaUpdate.move_before)
-    move_after = _later(SchemaUpdate.move_after)
-    set_identifier_fields = _later(SchemaUpdate.set_identifier_fields)
-    union_by_name = _later(SchemaUpdate.union_by_name)
-    allow_incompatible_changes = _later(SchemaUpdate.allow_incompatible_changes)
-    case_sensitive = _later(SchemaUpdate.case_sensitive)
+    add_column = _record_call(SchemaUpdate.add_column)
+    delete_column = _record_call(SchemaUpdate.delete_column)
+    rename_column = _record_call(SchemaUpdate.rename_column)
+    update_column = _record_call(SchemaUpdate.update_column)
+    make_optional = _record_call(SchemaUpdate.make_optional)
+    require = _record_call(SchemaUpdate.require)
+    move_first = _record_call(SchemaUpdate.move_first)
+    move_before = _record_call(SchemaUpdate.move_before)
+    move_after = _record_call(SchemaUpdate.move_after)
+    set_identifier_fields = _record_call(SchemaUpdate.set_identifier_fields)
+    union_by_name = _record_call(SchemaUpdate.union_by_name)
+    allow_incompatible_changes = _record_call(SchemaUpdate.allow_incompatible_changes)
+    case_sensitive = _record_call(SchemaUpdate.case_sensitive)
 
     def apply(self) -> Schema:
         """Return the schema that the table would have; nothing is written.
@@ -133,7 +133,7 @@ class UpdateSchema:
             >>> orders.state.schema.names
             ('id', 'addr')
         """
-        intent = self._handle.intent(self._base, self._plan)
+        intent = self._handle.intent(self._base, self._plan_changes)
         events = () if isinstance(intent, AlreadyCommitted) else intent.decide(self._base, ())
         facts = () if isinstance(events, AlreadyCommitted) else events
         changed = [each for each in facts if isinstance(each, SchemaEvent)]
@@ -158,9 +158,9 @@ class UpdateSchema:
             ('id', 'address')
         """
         asked = ["updateSchema", [each.plain() for each in self.calls]]
-        return self._handle.commit(asked, options, self._plan, self._base)
+        return self._handle.commit(asked, options, self._plan_changes, self._base)
 
-    def _plan(self, base: TableState) -> Sequence[TableChange]:
+    def _plan_changes(self, base: TableState) -> Sequence[TableChange]:
         update = SchemaUpdate(base.schema)
         for each in self.calls:
             each.on(update)
@@ -168,7 +168,7 @@ class UpdateSchema:
         return [*update.changes(), *allowed]
 
 
-def _plain(value: Any) -> Any:
+def _to_plain_data(value: Any) -> Any:
     match value:
         case DataType():
             return format_type(value)
@@ -217,7 +217,7 @@ class UpdateSpec:
             ['id_bucket_8', 'city']
         """
         term = term_of(source)
-        return self._with(AddPartitionField(term.source, term.transform, name))
+        return self._with_addition(AddPartitionField(term.source, term.transform, name))
 
     def remove_field(self, field: str | Term) -> UpdateSpec:
         """Remove a partition field, by its name or by what it is of.
@@ -229,8 +229,10 @@ class UpdateSpec:
             ()
         """
         if isinstance(field, Term):
-            return self._with(RemovePartitionField(source=field.source, transform=field.transform))
-        return self._with(RemovePartitionField(name=field))
+            return self._with_addition(
+                RemovePartitionField(source=field.source, transform=field.transform)
+            )
+        return self._with_addition(RemovePartitionField(name=field))
 
     def rename_field(self, name: str, new_name: str) -> UpdateSpec:
         """Give a partition field another name.
@@ -240,7 +242,7 @@ class UpdateSpec:
             >>> orders.update_spec().rename_field("addr", "city").apply().fields[0].name
             'city'
         """
-        return self._with(RenamePartitionField(name, new_name))
+        return self._with_addition(RenamePartitionField(name, new_name))
 
     def add_non_default_spec(self) -> UpdateSpec:
         """Keep the new spec beside the default one.
@@ -252,7 +254,7 @@ class UpdateSpec:
         """
         return evolve(self, set_default=False)
 
-    def _with(self, update: SpecUpdate) -> UpdateSpec:
+    def _with_addition(self, update: SpecUpdate) -> UpdateSpec:
         return evolve(self, updates=(*self.updates, update))
 
     @property
@@ -333,7 +335,7 @@ class ReplaceOrder:
             >>> orders.replace_sort_order().asc("id").apply().fields[0].null_order
             'nulls-first'
         """
-        return self._with(source, "asc", nulls)
+        return self._with_addition(source, "asc", nulls)
 
     def desc(self, source: Term | Column, nulls: Nulls | None = None) -> ReplaceOrder:
         """Order by a column, or a transform of one, the greatest first; nulls last by default.
@@ -342,9 +344,9 @@ class ReplaceOrder:
             >>> orders.replace_sort_order().desc("id").apply().fields[0].null_order
             'nulls-last'
         """
-        return self._with(source, "desc", nulls)
+        return self._with_addition(source, "desc", nulls)
 
-    def _with(
+    def _with_addition(
         self, source: Term | Column, direction: Direction, nulls: Nulls | None
     ) -> ReplaceOrder:
         # A list cannot be looked up.

@@ -14,7 +14,7 @@ from attrs import asdict, frozen
 from cyclopts import App, Parameter
 
 from ledger.cli import families
-from ledger.cli.exits import UsageError, ends_at_once
+from ledger.cli.exits import UsageError, stop_flag_at_once
 from ledger.cli.options import LedgerFlags, TableName
 from ledger.cli.output import Screen
 from ledger.formats import having, part
@@ -118,27 +118,27 @@ class FormatCommand:
                 raise UsageError(f"give one of {', '.join(others)} and {last}")
             table, screen = handle_of(place.table(name)), place.screen
             if follow:
-                self._follow(table, screen)
+                self._follow_table(table, screen)
             elif verify:
-                self._verify(table, screen)
+                self._verify_files(table, screen)
             elif rebuild:
-                self._rebuild(table, screen)
+                self._rebuild_files(table, screen)
             else:
                 with screen.progress("projecting") as progress:
                     reached = self.project(table, **own_flags, on_progress=progress)
-                self._say_version(table, screen, reached)
+                self._print_version(table, screen, reached)
 
         command.__annotations__["own"] = self.flags
         command.__doc__ = _HELP.format(title=self.kept.format.title, files=self.files, name=name)
         return command
 
-    def _follow(self, table: TableHandle, screen: Screen) -> None:
-        with ends_at_once() as stop:
+    def _follow_table(self, table: TableHandle, screen: Screen) -> None:
+        with stop_flag_at_once() as stop:
             for version in self.kept.follow(table, sleep=stop.sleep):
-                self._say_version(table, screen, version)
+                self._print_version(table, screen, version)
                 sys.stdout.flush()
 
-    def _verify(self, table: TableHandle, screen: Screen) -> None:
+    def _verify_files(self, table: TableHandle, screen: Screen) -> None:
         title = self.kept.format.title
         command = f"lakeledger project {self.kept.format.name} {table.identifier}"
         if self.kept.position(table).version < 0:
@@ -146,7 +146,7 @@ class FormatCommand:
                 f"{table.identifier} has no {title} files yet; create them with: {command}"
             )
         found = self.kept.verify(table)
-        self._say_difference(table, screen, found, "no file is missing or changed")
+        self._print_difference(table, screen, found, "no file is missing or changed")
         if found.damage is not None:
             raise found.damage
         if not found.is_empty:
@@ -158,12 +158,12 @@ class FormatCommand:
                 wrong[0],
             )
 
-    def _rebuild(self, table: TableHandle, screen: Screen) -> None:
+    def _rebuild_files(self, table: TableHandle, screen: Screen) -> None:
         with screen.progress("rebuilding") as progress:
             found = self.kept.rebuild(table, on_progress=progress)
-        self._say_difference(table, screen, found, "no file had to be restored")
+        self._print_difference(table, screen, found, "no file had to be restored")
 
-    def _say_version(self, table: TableHandle, screen: Screen, version: int) -> None:
+    def _print_version(self, table: TableHandle, screen: Screen, version: int) -> None:
         opened = self.opened(table.location, version)
         document = {
             "table": str(table.identifier),
@@ -174,7 +174,7 @@ class FormatCommand:
         said = f"{table.identifier} is projected up to version {version}; readers open {opened}"
         screen.result(document, lambda to: to.line(said))
 
-    def _say_difference(
+    def _print_difference(
         self, table: TableHandle, screen: Screen, found: Difference, nothing: str
     ) -> None:
         fresh = self.kept.freshness(table)
@@ -193,7 +193,7 @@ class FormatCommand:
 
         def text(to: Screen) -> None:
             said = f": {nothing}" if found.is_empty else ""
-            described = f"{table.identifier} at version {fresh.version}{_behind(fresh.behind)}"
+            described = f"{table.identifier} at version {fresh.version}{_lag_text(fresh.behind)}"
             to.line(f"{described}{said}")
             to.table(("what", "file"), rows)
 
@@ -224,7 +224,7 @@ def register(app: App) -> None:
         families.add(family, name, part(name, "command").command())
 
 
-def _behind(versions: int) -> str:
+def _lag_text(versions: int) -> str:
     if versions <= 0:
         return ", the newest" if not versions else ", ahead of the log"
     return f", {versions} {'version' if versions == 1 else 'versions'} behind the log"

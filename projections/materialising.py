@@ -33,7 +33,7 @@ from typing import Final, Generic, Protocol
 
 from attrs import define, evolve, field, frozen
 
-from ledger.decide.format_rules import Refusal, declared_by
+from ledger.decide.format_rules import Refusal, declared_rules
 from ledger.events import TableEvent
 from ledger.following.files import STEP_COMMITS
 from ledger.log.personal_data import confirm_folders
@@ -47,8 +47,8 @@ from ledger.state.table import TableState
 from ledger.stores import Store
 from ledger.table_handle import TableHandle
 from projections.outputs import (
+    BufferedOutputs,
     FilesPosition,
-    Gathering,
     MemoryOutputs,
     Outputs,
     P,
@@ -68,7 +68,7 @@ UNKNOWN: Final = 0
 
 
 @frozen
-class Gone:
+class ObsoleteFiles:
     """Obsolete files of one run, which no metadata names any more.
 
     Attributes:
@@ -92,19 +92,19 @@ class PendingDeletes:
     table: TableHandle
     name: str
 
-    def note(self, version: int, gone: Gone) -> None:
+    def note(self, version: int, gone: ObsoleteFiles) -> None:
         """Record the obsolete files of a run to a version."""
-        key = self._key(version)
-        before = self._load(key)
+        key = self._record_key(version)
+        before = self._load_record(key)
         if before is not None:
             # A previous run was killed, or ran to the same version.
             paths = dict.fromkeys((*before.paths, *gone.paths))
-            gone = Gone(max(before.newest, gone.newest), tuple(paths))
+            gone = ObsoleteFiles(max(before.newest, gone.newest), tuple(paths))
         save_position(self.table.log.store, key, gone)
 
     def paths(self) -> frozenset[str]:
         """Return all files with a pending delete."""
-        return frozenset(path for _, gone in self._notes() for path in gone.paths)
+        return frozenset(path for _, gone in self._read_records() for path in gone.paths)
 
     def since(self, newest: TableState) -> int:
         """Return the time of the oldest pending delete.
@@ -112,7 +112,9 @@ class PendingDeletes:
         Args:
             newest: The table's newest state.
         """
-        return next((self._since(gone, newest) for _, gone in self._notes()), NOTHING)
+        return next(
+            (self._oldest_delete_time(gone, newest) for _, gone in self._read_records()), NOTHING
+        )
 
     def due(
         self, until: int, newest: TableState, grace_millis: int
@@ -125,30 +127,30 @@ class PendingDeletes:
             newest: The table's newest state, whose time is the current time.
             grace_millis: Retention of the files, milliseconds.
         """
-        for version, gone in self._notes():
-            is_due = newest.time_millis - self._since(gone, newest) >= grace_millis
+        for version, gone in self._read_records():
+            is_due = newest.time_millis - self._oldest_delete_time(gone, newest) >= grace_millis
             if version > until or not is_due:
                 return
             yield version, gone.paths
 
     def forget(self, version: int) -> None:
         """Remove the record of a run to a version, whose files are deleted."""
-        self.table.log.store.delete(self._key(version))
+        self.table.log.store.delete(self._record_key(version))
 
     def stay(self, paths: Collection[str]) -> None:
         """Cancel the pending deletes of files that are needed again."""
-        for version, gone in self._notes():
+        for version, gone in self._read_records():
             left = tuple(path for path in gone.paths if path not in paths)
             if left != gone.paths:
-                key, changed = self._key(version), evolve(gone, paths=left)
+                key, changed = self._record_key(version), evolve(gone, paths=left)
                 save_position(self.table.log.store, key, changed)
 
     def forget_all(self) -> None:
         """Remove all records; a full run finds the unwanted files on the store."""
-        for key in list(self.table.log.store.keys(self._folder)):
+        for key in list(self.table.log.store.keys(self._records_folder)):
             self.table.log.store.delete(key)
 
-    def _since(self, gone: Gone, newest: TableState) -> int:
+    def _oldest_delete_time(self, gone: ObsoleteFiles, newest: TableState) -> int:
         if gone.newest >= newest.version:
             # A later commit has no earlier time.
             return newest.time_millis
@@ -156,22 +158,22 @@ class PendingDeletes:
         return first.commit.time_millis
 
     @property
-    def _folder(self) -> str:
+    def _records_folder(self) -> str:
         return f"{self.table.log.layout.root}/pending-deletes/{self.name}"
 
-    def _key(self, version: int) -> str:
-        return f"{self._folder}/{version:0{_DIGITS}}.json"
+    def _record_key(self, version: int) -> str:
+        return f"{self._records_folder}/{version:0{_DIGITS}}.json"
 
-    def _notes(self) -> Iterator[tuple[int, Gone]]:
+    def _read_records(self) -> Iterator[tuple[int, ObsoleteFiles]]:
         """Yield the records of runs, oldest first; skip damaged ones."""
-        for key in self.table.log.store.keys(self._folder):
-            digits = key.removeprefix(f"{self._folder}/").removesuffix(".json")
-            gone = self._load(key)
+        for key in self.table.log.store.keys(self._records_folder):
+            digits = key.removeprefix(f"{self._records_folder}/").removesuffix(".json")
+            gone = self._load_record(key)
             if gone is not None and digits.isdecimal():
                 yield int(digits), gone
 
-    def _load(self, key: str) -> Gone | None:
-        return load_position(self.table.log.store, key, Gone)
+    def _load_record(self, key: str) -> ObsoleteFiles | None:
+        return load_position(self.table.log.store, key, ObsoleteFiles)
 
 
 _MOST_DIGITS = 20
@@ -187,22 +189,22 @@ Progress = Callable[[int, int], None]
 """Called with the number of items done, of how many."""
 
 
-def nobody(_done: int, _of: int) -> None:
+def ignore_progress(_done: int, _of: int) -> None:
     """Ignore progress."""
 
 
-def _more_or_fewer(commits: int, took_s: float) -> int:
+def _next_step_size(commits: int, took_s: float) -> int:
     """Return the number of commits in the next step, given the duration of the last one.
 
     Example:
-        >>> _more_or_fewer(256, 0.1), _more_or_fewer(256, 9.0), _more_or_fewer(64, 9.0)
+        >>> _next_step_size(256, 0.1), _next_step_size(256, 9.0), _next_step_size(64, 9.0)
         (512, 128, 64)
     """
     return commits * 2 if took_s < STEP_S else max(FIRST_COMMITS, commits // 2)
 
 
 @define
-class _Going:
+class _CombinedProgress:
     """Combine the progress of all steps into one; never decreases.
 
     Attributes:
@@ -253,7 +255,7 @@ class Difference:
 
 
 @frozen
-class Compared:
+class ComparisonResult:
     """Result of a comparison of the files on a store with the expected ones.
 
     Attributes:
@@ -347,7 +349,7 @@ class FileFormat(Protocol[P]):
         Can be interrupted and restarted; concurrent readers find complete tables.
         """
 
-    def compare(self, table: TableHandle, saved: P, at: TableState) -> Compared:
+    def compare(self, table: TableHandle, saved: P, at: TableState) -> ComparisonResult:
         """Compare the files on the store with those expected from the log.
 
         Leftovers and deletions of a killed run are no differences.
@@ -425,10 +427,12 @@ class Materialisation(Generic[P]):
     def freshness(self, table: TableHandle) -> Lag:
         """Return the lag of a table's files behind the log."""
         saved, newest = self.position(table), target_state(table, None).version
-        is_newest = saved.version == newest and saved.commit in {"", _digest(table, newest)}
+        is_newest = saved.version == newest and saved.commit in {"", _commit_digest(table, newest)}
         # Checked only on suspicion, since it reads on: an older state proves nothing.
-        problem = None if saved.version < newest or is_newest else self._cut(table, saved)
-        said = None if problem is None else str(self._damage(table, saved, problem))
+        problem = (
+            None if saved.version < newest or is_newest else self._log_divergence(table, saved)
+        )
+        said = None if problem is None else str(self._divergence_error(table, saved, problem))
         return Lag(saved.version, newest, said)
 
     def refuse_undeclared(self, table: TableHandle, at: TableState) -> None:
@@ -439,7 +443,7 @@ class Materialisation(Generic[P]):
         Raises:
             UnsupportedError: The state does not declare the format.
         """
-        if not self._declares(at):
+        if not self._declares_format(at):
             name, title = self.format.name, self.format.title
             article, origin = "an" if title[0] in "AEIOU" else "a", at.origin.format_name
             way = (
@@ -451,11 +455,15 @@ class Materialisation(Generic[P]):
                 f"{table.identifier} is not declared to be {article} {title} table: {way}"
             )
 
-    def _declares(self, at: TableState) -> bool:
-        return self.format.name in declared_by(at.schema.options).formats
+    def _declares_format(self, at: TableState) -> bool:
+        return self.format.name in declared_rules(at.schema.options).formats
 
     def project(
-        self, table: TableHandle, *, version: int | None = None, on_progress: Progress = nobody
+        self,
+        table: TableHandle,
+        *,
+        version: int | None = None,
+        on_progress: Progress = ignore_progress,
     ) -> int:
         """Project a table's files up to a version; return the version of the files.
 
@@ -483,7 +491,7 @@ class Materialisation(Generic[P]):
                 )
             reached = self._advance(table, start, target, on_progress)
             if reached is None:
-                self._mend(table, start, on_progress)
+                self._restore_lost_files(table, start, on_progress)
             return target.version if reached is None else reached
 
     def settle(self, table: TableHandle) -> None:
@@ -496,13 +504,17 @@ class Materialisation(Generic[P]):
             StoreError: A foreign file is in a place of the ledger's.
             UnsupportedError: The format has no such files.
         """
-        if self._declares(target_state(table, None)):
+        if self._declares_format(target_state(table, None)):
             self.project(table)
         else:
             self.rebuild(table)
 
     def advance(
-        self, table: TableHandle, *, version: int | None = None, on_progress: Progress = nobody
+        self,
+        table: TableHandle,
+        *,
+        version: int | None = None,
+        on_progress: Progress = ignore_progress,
     ) -> int:
         """Project the files up to a version, the newest if None; return the version of the files.
 
@@ -529,7 +541,7 @@ class Materialisation(Generic[P]):
         """
         with table.log.store.lock(self.key(table)):
             start, target = self._start_and_target(table, None)
-            reached = self._stepped(table, start, target, commits, nobody)
+            reached = self._project_in_steps(table, start, target, commits, ignore_progress)
             return start.version if reached is None else reached
 
     def follow(
@@ -559,7 +571,12 @@ class Materialisation(Generic[P]):
         return files_of(self.format, table, target)
 
     def replay(
-        self, table: TableHandle, store: Store, *, version: int, on_progress: Progress = nobody
+        self,
+        table: TableHandle,
+        store: Store,
+        *,
+        version: int,
+        on_progress: Progress = ignore_progress,
     ) -> None:
         """Project a table at a version into an empty folder.
 
@@ -576,7 +593,7 @@ class Materialisation(Generic[P]):
         """
         outputs, target = StoreOutputs(store, ""), target_state(table, version)
         self.refuse_undeclared(table, target)
-        self._put(table, outputs, self.format.positions.start, target, on_progress)
+        self._write_gathered(table, outputs, self.format.positions.start, target, on_progress)
 
     def verify(self, table: TableHandle) -> Difference:
         """Compare the files on the store with those expected from the log, byte for byte.
@@ -590,10 +607,10 @@ class Materialisation(Generic[P]):
         saved = self.position(table)
         if saved.version < 0:
             # Ownership of files needs no record: the ledger's own are reproduced byte for byte.
-            return self._without_position(table)
-        return self._compared(table, saved).difference
+            return self._difference_if_no_position(table)
+        return self._compare_files(table, saved).difference
 
-    def rebuild(self, table: TableHandle, *, on_progress: Progress = nobody) -> Difference:
+    def rebuild(self, table: TableHandle, *, on_progress: Progress = ignore_progress) -> Difference:
         """Restore lost and damaged files, and delete leftovers; return the differences found.
 
         Foreign files in places of the ledger's are moved or removed. If the newest version does not
@@ -604,41 +621,41 @@ class Materialisation(Generic[P]):
         """
         with table.log.store.lock(self.key(table)):
             saved = self.position(table)
-            is_cut = self._cut(table, saved) is not None
+            is_cut = self._log_divergence(table, saved) is not None
             if saved.version < 0 or is_cut:
                 self.refuse_undeclared(table, target_state(table, None))
             other = self.format.rebuild_reason(table, saved)
             if other is not None:
                 self._log_renewal(table, saved, other)
-                saved = self._renewed(table, saved, on_progress)
+                saved = self._rewrite_and_save(table, saved, on_progress)
             elif not is_cut:
                 # The new position would not list the files that the last run has still to delete.
-                saved = self._swept(table, saved)
-            compared = self._compared(table, saved)
-            if not self._declares(compared.rebuilt):
+                saved = self._delete_expired_files(table, saved)
+            compared = self._compare_files(table, saved)
+            if not self._declares_format(compared.rebuilt):
                 compared = evolve(compared, rebuilt=target_state(table, saved.version))
             outputs = outputs_of(table)
             # Nothing else names files of commits that are no longer in the log.
             of_cut = self.format.projected(outputs, compared.rebuilt) if is_cut else ()
             for path in compared.in_the_way:
                 self.format.make_way(outputs, path)
-            _restore(table, self._lost(compared), on_progress)
+            _restore_files(table, self._files_to_restore(compared), on_progress)
             # From the first commit, since only then leftovers of a killed run are found.
             start = self.format.positions.start
-            reached = self._put(table, outputs, start, compared.rebuilt, nobody)
+            reached = self._write_gathered(table, outputs, start, compared.rebuilt, ignore_progress)
             if is_cut:
                 # Some of it may be needed again; the run has found the rest.
                 self._pending_deletes(table).forget_all()
-            self._stay(table, outputs.met)
-            reached = self._left(table, start, reached)
+            self._cancel_pending_deletes(table, outputs.met)
+            reached = self._record_pending_deletes(table, start, reached)
             gone = {*of_cut} - compared.wanted.keys()
             if gone:
                 # Readers must never find a version that is not in the log.
                 gone -= set(self.format.projected(outputs, compared.rebuilt))
                 garbage = tuple(sorted({*reached.garbage, *gone}))
                 reached = reached.with_pending_deletes(garbage, reached.leaving_since)
-            self._save(table, reached)
-            self._swept(table, reached)
+            self._save_position(table, reached)
+            self._delete_expired_files(table, reached)
         return compared.difference
 
     def rebuild_files(self, table: TableHandle) -> None:
@@ -653,14 +670,17 @@ class Materialisation(Generic[P]):
         self.rebuild(table)
         with table.log.store.lock(self.key(table)):
             saved, outputs = self.position(table), outputs_of(table)
-            compared, pending_deletes = self._compared(table, saved), self._pending_deletes(table)
+            compared, pending_deletes = (
+                self._compare_files(table, saved),
+                self._pending_deletes(table),
+            )
             known = {*pending_deletes.paths(), *saved.garbage}
             known.update(self.format.marked(outputs, compared.rebuilt))
             known.update(self.format.projected(outputs, compared.rebuilt))
             for path in known - compared.wanted.keys() - self.format.hints.keys():
                 outputs.remove(path)
             pending_deletes.forget_all()
-            self._save(table, saved.with_pending_deletes((), NOTHING))
+            self._save_position(table, saved.with_pending_deletes((), NOTHING))
             there = (each for folder in self.format.folders for each in outputs.paths(folder))
             confirm_folders(outputs.store, map(outputs.key, there))
 
@@ -675,7 +695,7 @@ class Materialisation(Generic[P]):
         target = target_state(table, version)
         if start.version >= head_state(table.log).version:
             # If there is more, the run itself reads the next commits.
-            self._refuse_cut(table, start)
+            self._refuse_divergence(table, start)
         self.refuse_undeclared(table, target)
         return start, target
 
@@ -687,25 +707,25 @@ class Materialisation(Generic[P]):
         Runs in steps, each of which is saved independently of the next.
         """
         first, commits = start.version, FIRST_COMMITS
-        report = _Going(on_progress, target.version - first)
+        report = _CombinedProgress(on_progress, target.version - first)
         while True:
             begun_s = time.monotonic()
-            reached = self._stepped(table, start, target, commits, report)
+            reached = self._project_in_steps(table, start, target, commits, report)
             if reached is None and start.version > first:
                 # Another process projected them meanwhile, where the store cannot lock.
                 return start.version
             if reached is None or reached >= target.version:
                 return reached
-            commits = _more_or_fewer(commits, time.monotonic() - begun_s)
+            commits = _next_step_size(commits, time.monotonic() - begun_s)
             start = self.position(table)
             report.before = start.version - first
 
-    def _stepped(
+    def _project_in_steps(
         self, table: TableHandle, start: P, target: TableState, commits: int, on_progress: Progress
     ) -> int | None:
         while start.version + commits < target.version:
             state = target_state(table, start.version + commits)
-            if not self._declares(state):
+            if not self._declares_format(state):
                 commits *= 2
                 continue
             try:
@@ -724,24 +744,24 @@ class Materialisation(Generic[P]):
             self._log_renewal(table, start, other)
             if target.version < start.version:
                 target = target_state(table, start.version)
-            return self._reach(table, start, target, on_progress)
-        start = self._swept(table, start)
+            return self._trace_projection(table, start, target, on_progress)
+        start = self._delete_expired_files(table, start)
         if target.version <= start.version:
             return None
-        return self._reach(table, start, target, on_progress)
+        return self._trace_projection(table, start, target, on_progress)
 
-    def _reach(
+    def _trace_projection(
         self, table: TableHandle, start: P, target: TableState, on_progress: Progress
     ) -> int:
         return traced_projection(
-            lambda: self._reached(table, start, target, on_progress),
+            lambda: self._project_until_stable(table, start, target, on_progress),
             table=str(table.identifier),
             format_name=self.format.name,
             from_version=start.version,
             lag_s=lambda: _lag_s(table, start.version + 1),
         )
 
-    def _reached(
+    def _project_until_stable(
         self, table: TableHandle, start: P, target: TableState, on_progress: Progress
     ) -> int:
         """Project until no other process did so meanwhile, as on a store that cannot lock.
@@ -752,20 +772,20 @@ class Materialisation(Generic[P]):
         met = start
         while True:
             other = self.format.rebuild_reason(table, start)
-            reached = self._run(table, start, target, other, on_progress)
+            reached = self._run_or_mend(table, start, target, other, on_progress)
             found = self.position(table)
             if found == met:
                 # Before any deletion: the previous position may still need the files.
-                reached = self._left(table, met, reached, other)
-                self._save(table, reached)
-                self._swept(table, reached)
+                reached = self._record_pending_deletes(table, met, reached, other)
+                self._save_position(table, reached)
+                self._delete_expired_files(table, reached)
                 return target.version
             met = found
-            start = min(start, found, key=_version)
+            start = min(start, found, key=_version_of)
             if found.version > target.version:
                 target = target_state(table, found.version)
 
-    def _run(
+    def _run_or_mend(
         self,
         table: TableHandle,
         start: P,
@@ -774,22 +794,24 @@ class Materialisation(Generic[P]):
         on_progress: Progress,
     ) -> P:
         if other is not None:
-            return self._anew(table, start, target, on_progress)
+            return self._rewrite_outdated(table, start, target, on_progress)
         outputs = outputs_of(table)
         try:
-            reached = self._put(table, outputs, start, target, on_progress)
+            reached = self._write_gathered(table, outputs, start, target, on_progress)
         except DamagedLogError:
             if start.version < 0:
                 raise
-            self._refuse_cut(table, start)
+            self._refuse_divergence(table, start)
             # Files of the previous run are lost or changed; the log has everything.
-            _restore(table, self._lost(self._compared(table, start)), nobody)
+            _restore_files(
+                table, self._files_to_restore(self._compare_files(table, start)), ignore_progress
+            )
             beginning = self.format.positions.start
-            reached = self._put(table, outputs, beginning, target, on_progress)
-        self._stay(table, outputs.met)
+            reached = self._write_gathered(table, outputs, beginning, target, on_progress)
+        self._cancel_pending_deletes(table, outputs.met)
         return reached
 
-    def _put(
+    def _write_gathered(
         self,
         table: TableHandle,
         outputs: StoreOutputs,
@@ -798,35 +820,37 @@ class Materialisation(Generic[P]):
         on_progress: Progress,
     ) -> P:
         """Run, and write many files at a time."""
-        gathering = Gathering(outputs, self.format.is_found)
+        gathering = BufferedOutputs(outputs, self.format.is_found)
         reached = self.format.run(table, gathering, start, target, on_progress)
         gathering.write()
         return reached
 
-    def _anew(self, table: TableHandle, older: P, target: TableState, on_progress: Progress) -> P:
+    def _rewrite_outdated(
+        self, table: TableHandle, older: P, target: TableState, on_progress: Progress
+    ) -> P:
         reached = self.format.renew(table, older, target, on_progress)
         if older.leaving_since != NOTHING:
-            self._stay(table, files_of(self.format, table, target).keys())
+            self._cancel_pending_deletes(table, files_of(self.format, table, target).keys())
         return reached
 
-    def _renewed(self, table: TableHandle, saved: P, on_progress: Progress) -> P:
-        version = None if self._cut(table, saved) else saved.version
+    def _rewrite_and_save(self, table: TableHandle, saved: P, on_progress: Progress) -> P:
+        version = None if self._log_divergence(table, saved) else saved.version
         other = self.format.rebuild_reason(table, saved)
-        reached = self._anew(table, saved, target_state(table, version), on_progress)
-        reached = self._left(table, saved, reached, other)
-        self._save(table, reached)
-        return self._swept(table, reached)
+        reached = self._rewrite_outdated(table, saved, target_state(table, version), on_progress)
+        reached = self._record_pending_deletes(table, saved, reached, other)
+        self._save_position(table, reached)
+        return self._delete_expired_files(table, reached)
 
-    def _mend(self, table: TableHandle, saved: P, on_progress: Progress) -> None:
+    def _restore_lost_files(self, table: TableHandle, saved: P, on_progress: Progress) -> None:
         lost = self.format.lost(table, saved)
         if lost:
             name = str(table.identifier)
             facts = {"format": self.format.name, "version": saved.version}
-            warn(self._logger, "files_restored", table=name, **facts)
-            _restore(table, lost, on_progress)
+            warn(self._logger_name, "files_restored", table=name, **facts)
+            _restore_files(table, lost, on_progress)
 
-    def _compared(self, table: TableHandle, saved: P) -> Compared:
-        problem = self._cut(table, saved)
+    def _compare_files(self, table: TableHandle, saved: P) -> ComparisonResult:
+        problem = self._log_divergence(table, saved)
         version = None if saved.version < 0 or problem is not None else saved.version
         compared = self.format.compare(table, saved, target_state(table, version))
         found = compared.difference
@@ -836,14 +860,16 @@ class Materialisation(Generic[P]):
         if problem is None:
             return compared
         changed = tuple(sorted((*found.changed, self.key(table))))
-        report = evolve(found, changed=changed, damage=self._damage(table, saved, problem))
+        report = evolve(
+            found, changed=changed, damage=self._divergence_error(table, saved, problem)
+        )
         return evolve(compared, difference=report)
 
-    def _lost(self, compared: Compared) -> dict[str, bytes]:
+    def _files_to_restore(self, compared: ComparisonResult) -> dict[str, bytes]:
         found, wanted = compared.difference, compared.wanted
         return {path: wanted[path] for path in (*found.missing, *found.changed) if path in wanted}
 
-    def _without_position(self, table: TableHandle) -> Difference:
+    def _difference_if_no_position(self, table: TableHandle) -> Difference:
         """Return the difference where no position exists: none, or a missing position.
 
         A position is missing if a file is the ledger's own. A hint does not count: it is just a
@@ -863,7 +889,7 @@ class Materialisation(Generic[P]):
         key = (self.key(table),)
         return Difference(missing=key) if ours else Difference(foreign=tuple(there))
 
-    def _cut(self, table: TableHandle, saved: P) -> str | None:
+    def _log_divergence(self, table: TableHandle, saved: P) -> str | None:
         """Return how the log differs from the one of the files; None if it continues it."""
         table.log.refresh()
         newest = head_state(table.log).version
@@ -873,19 +899,23 @@ class Materialisation(Generic[P]):
                 f"{files} are at version {saved.version}, and its log ends at version {newest}: "
                 "it was cut, commits were removed"
             )
-        if saved.version >= 0 and saved.commit and _digest(table, saved.version) != saved.commit:
+        if (
+            saved.version >= 0
+            and saved.commit
+            and _commit_digest(table, saved.version) != saved.commit
+        ):
             return (
                 f"{files} were made of another commit {saved.version} than the one in its log: "
                 "commits were replaced"
             )
         return None
 
-    def _refuse_cut(self, table: TableHandle, saved: P) -> None:
-        problem = self._cut(table, saved)
+    def _refuse_divergence(self, table: TableHandle, saved: P) -> None:
+        problem = self._log_divergence(table, saved)
         if problem is not None:
-            raise self._damage(table, saved, problem)
+            raise self._divergence_error(table, saved, problem)
 
-    def _damage(self, table: TableHandle, saved: P, problem: str) -> DamagedLogError:
+    def _divergence_error(self, table: TableHandle, saved: P, problem: str) -> DamagedLogError:
         key = table.log.layout.commit(min(saved.version, head_state(table.log).version + 1))
         return DamagedLogError(
             f"{problem}. Restore {key} from a backup, or project the current log: "
@@ -894,27 +924,27 @@ class Materialisation(Generic[P]):
         )
 
     @property
-    def _logger(self) -> str:
+    def _logger_name(self) -> str:
         return f"projections.{self.format.name}"
 
     def _log_renewal(self, table: TableHandle, saved: P, other: RebuildReason) -> None:
         name = str(table.identifier)
         facts = {"format": self.format.name, "version": saved.version, **other.facts}
-        warn(self._logger, other.event, table=name, **facts)
+        warn(self._logger_name, other.event, table=name, **facts)
 
-    def _save(self, table: TableHandle, position: P) -> None:
+    def _save_position(self, table: TableHandle, position: P) -> None:
         self.format.positions.save(table.log.store, table.log.layout, position)
 
     def _pending_deletes(self, table: TableHandle) -> PendingDeletes:
         return PendingDeletes(table, self.format.name)
 
-    def _stay(self, table: TableHandle, paths: AbstractSet[str]) -> None:
+    def _cancel_pending_deletes(self, table: TableHandle, paths: AbstractSet[str]) -> None:
         """Cancel the pending deletes of files that a run needs, such as equal merged files."""
         wanted = paths - self.format.hints.keys()
         if wanted:
             self._pending_deletes(table).stay(wanted)
 
-    def _left(
+    def _record_pending_deletes(
         self, table: TableHandle, met: P, reached: P, other: RebuildReason | None = None
     ) -> P:
         """Record the pending deletes of a run; return the position that lists them.
@@ -935,20 +965,20 @@ class Materialisation(Generic[P]):
             return reached.with_pending_deletes(gone, since)
         if met.version < 0 or len(gone) > _FEW:
             # Most transient files were never written, or are pending already.
-            gone = self._existing(table, gone)
+            gone = self._existing_files(table, gone)
         # After the pointers moved: new readers do not find what was deleted.
         table.log.refresh()
         newest = head_state(table.log)
         if gone:
-            self._pending_deletes(table).note(reached.version, Gone(newest.version, gone))
+            self._pending_deletes(table).note(reached.version, ObsoleteFiles(newest.version, gone))
         return reached.with_pending_deletes((), newest.time_millis if since == NOTHING else since)
 
-    def _existing(self, table: TableHandle, paths: tuple[str, ...]) -> tuple[str, ...]:
+    def _existing_files(self, table: TableHandle, paths: tuple[str, ...]) -> tuple[str, ...]:
         outputs, pending_deletes = outputs_of(table), self._pending_deletes(table).paths()
         there = {path for folder in self.format.folders for path in outputs.paths(folder)}
         return tuple(path for path in paths if path in there and path not in pending_deletes)
 
-    def _swept(self, table: TableHandle, position: P) -> P:
+    def _delete_expired_files(self, table: TableHandle, position: P) -> P:
         """Delete files that need no retention or whose retention expired, and forget them."""
         newest, since = head_state(table.log), position.leaving_since
         grace = reader_grace_millis(newest.schema.options)
@@ -967,15 +997,15 @@ class Materialisation(Generic[P]):
         if not position.garbage and since == position.leaving_since:
             return position
         clean = position.with_pending_deletes((), since)
-        self._save(table, clean)
+        self._save_position(table, clean)
         return clean
 
 
-def _version(position: FilesPosition) -> int:
+def _version_of(position: FilesPosition) -> int:
     return position.version
 
 
-def _digest(table: TableHandle, version: int) -> str:
+def _commit_digest(table: TableHandle, version: int) -> str:
     head = table.log.head
     if head is not None and head.state.version == version:
         return head.digest
@@ -983,7 +1013,7 @@ def _digest(table: TableHandle, version: int) -> str:
     return read.digest
 
 
-def _restore(table: TableHandle, bodies: Mapping[str, bytes], on_progress: Progress) -> None:
+def _restore_files(table: TableHandle, bodies: Mapping[str, bytes], on_progress: Progress) -> None:
     """Write lost or changed files; existing files there are the ledger's own."""
     outputs = outputs_of(table)
     for done, (path, body) in enumerate(bodies.items(), 1):
@@ -1000,7 +1030,7 @@ def _lag_s(table: TableHandle, version: int) -> float:
     """Return the age of a commit, seconds; 0.0 where the log ends before it."""
     if version > head_state(table.log).version:
         return 0.0
-    (read,) = table.log.known_commits(version, version)
+    (read,) = table.log.commits_via_cache(version, version)
     return max(0, now_millis() - read.commit.time_millis) / 1000
 
 
@@ -1019,11 +1049,11 @@ def files_of(
 ) -> dict[str, bytes]:
     """Return every file of a table at a state, by path below its location."""
     outputs = MemoryOutputs()
-    file_format.run(table, outputs, file_format.positions.start, target, nobody)
+    file_format.run(table, outputs, file_format.positions.start, target, ignore_progress)
     return outputs.files
 
 
-def refuse(table: TableHandle, problems: Iterable[Refusal]) -> None:
+def refuse_problems(table: TableHandle, problems: Iterable[Refusal]) -> None:
     """Reject a table that the format's rules do not allow.
 
     Raises:
@@ -1057,7 +1087,7 @@ def new_commits(
         on_progress(done, total)
 
 
-def refuse_beyond(table: TableHandle, version: int, key: str) -> None:
+def refuse_position_beyond_log(table: TableHandle, version: int, key: str) -> None:
     """Check that the log has the version of the files.
 
     Args:
@@ -1087,7 +1117,7 @@ def difference(
 ) -> Difference:
     """Compare the files in some folders with the expected ones, byte for byte.
 
-    Hints are not compared; see `misleading`.
+    Hints are not compared; see `misleading_hints`.
     """
     there = {path: outputs.read(path) for path in wanted if path not in hints}
     changed = (p for p, body in there.items() if body is not None and body != wanted[p])
@@ -1100,7 +1130,7 @@ def difference(
     )
 
 
-def misleading(
+def misleading_hints(
     outputs: StoreOutputs, wanted: Mapping[str, bytes], hints: Mapping[str, str]
 ) -> Iterator[str]:
     """Yield the hints that lead neither to their target nor further.
@@ -1114,11 +1144,13 @@ def misleading(
     """
     for path, to in hints.items():
         body = outputs.read(path) if path in wanted else None
-        if body not in {None, wanted.get(path)} and not _leads_further(outputs, wanted, to, body):
+        if body not in {None, wanted.get(path)} and not _hint_leads_further(
+            outputs, wanted, to, body
+        ):
             yield path
 
 
-def _leads_further(
+def _hint_leads_further(
     outputs: StoreOutputs, wanted: Mapping[str, bytes], to: str, hint: bytes
 ) -> bool:
     """Return whether a hint leads to an existing file that is not among the expected ones."""

@@ -90,7 +90,7 @@ class StoreOutputs:
             StoreError: Another file exists there.
         """
         if not self.store.create(self.key(path), body):
-            self._met(self.key(path), body)
+            self._check_existing_file(self.key(path), body)
 
     def put_many(self, steps: Sequence[Mapping[str, bytes]]) -> None:
         """Write files, those of a step in any order, and later steps only after earlier ones.
@@ -99,9 +99,9 @@ class StoreOutputs:
             StoreError: Another file exists in the place of one.
         """
         below = [{self.key(path): body for path, body in step.items()} for step in steps]
-        self.store.create_many(below, self._met)
+        self.store.create_many(below, self._check_existing_file)
 
-    def _met(self, key: str, body: bytes) -> None:
+    def _check_existing_file(self, key: str, body: bytes) -> None:
         if self.store.read(key) != body:
             raise StoreError(
                 f"{key} is not the file that the ledger projects there, and is left "
@@ -137,7 +137,7 @@ class StoreOutputs:
 
 
 @frozen
-class Gathering:
+class BufferedOutputs:
     """Buffers a run's new files, and writes many at a time with one fsync.
 
     Files that readers discover appear in the order of the calls, and only after all earlier files,
@@ -156,7 +156,7 @@ class Gathering:
 
     def put(self, path: str, body: bytes) -> None:
         """Buffer an immutable file."""
-        if self._kept_back(path) not in {None, body}:
+        if self._buffered_body(path) not in {None, body}:
             self.write()
         (self._found if self.is_found(path) else self._named)[path] = body
         files = *self._named.values(), *self._found.values()
@@ -187,7 +187,7 @@ class Gathering:
 
     def read(self, path: str) -> bytes | None:
         """Return the bytes of a file, written or buffered; None if it is missing."""
-        body = self._kept_back(path)
+        body = self._buffered_body(path)
         return self.inner.read(path) if body is None else body
 
     def paths(self, folder: str) -> Iterator[str]:
@@ -195,7 +195,7 @@ class Gathering:
         self.write()
         return self.inner.paths(folder)
 
-    def _kept_back(self, path: str) -> bytes | None:
+    def _buffered_body(self, path: str) -> bytes | None:
         return self._named.get(path, self._found.get(path))
 
 
@@ -234,7 +234,7 @@ class FilesPosition(Protocol):
 P = TypeVar("P", bound=FilesPosition)
 
 
-class _File(msgspec.Struct, rename="camel"):
+class _PositionFileBody(msgspec.Struct, rename="camel"):
     format: int
     check: str
     position: msgspec.Raw
@@ -252,7 +252,7 @@ def load_position(store: Store, key: str, kind: type[_T]) -> _T | None:
     if body is None:
         return None
     try:
-        file = msgspec.json.decode(body, type=_File)
+        file = msgspec.json.decode(body, type=_PositionFileBody)
         content = bytes(file.position)
         if file.format != FORMAT or hashlib.sha256(content).hexdigest() != file.check:
             return None
@@ -265,7 +265,7 @@ def save_position(store: Store, key: str, position: object) -> None:
     """Store a position, after everything up to it was written."""
     content = msgspec.json.encode(position)
     check = hashlib.sha256(content).hexdigest()
-    store.replace(key, msgspec.json.encode(_File(FORMAT, check, msgspec.Raw(content))))
+    store.replace(key, msgspec.json.encode(_PositionFileBody(FORMAT, check, msgspec.Raw(content))))
 
 
 @frozen

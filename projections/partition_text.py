@@ -12,9 +12,9 @@ from typing import Any
 
 from attrs import field, frozen
 
-from ledger.files.partition_values import DEFAULT_NAME, escape
+from ledger.files.partition_values import DEFAULT_NAME, escape_path
 from ledger.model.errors import InvalidInputError, UnsupportedError
-from ledger.model.file_change import PartitionValue, kept_at
+from ledger.model.file_change import PartitionValue, sidecar_location_of
 from ledger.model.iceberg_layout import PartitionSpec
 from ledger.model.schema import Schema
 from ledger.model.types import (
@@ -77,12 +77,14 @@ class PartitionText:
                 f"partition {list(values)} does not fit its fields {list(names)}: "
                 "give one value for each, null where there is none"
             )
-        return {name: self._text(name, value) for name, value in zip(names, values, strict=True)}
+        return {
+            name: self._value_text(name, value) for name, value in zip(names, values, strict=True)
+        }
 
-    def _text(self, name: str, value: PartitionValue) -> str:
+    def _value_text(self, name: str, value: PartitionValue) -> str:
         if value is None or (isinstance(value, str) and not value.strip()):
             return self.default_name
-        if kept_at(value) is not None:
+        if sidecar_location_of(value) is not None:
             # An erased value is NULL, as engines find it.
             return self.default_name
         if isinstance(value, bool):
@@ -120,10 +122,10 @@ def key_places(schema: Schema, spec: PartitionSpec) -> tuple[int, ...]:
         for place, each in enumerate(spec.fields)
         if each.transform == "identity"
     }
-    return tuple(_place(schema, name, spec, places) for name in schema.partition_keys)
+    return tuple(_key_position(schema, name, spec, places) for name in schema.partition_keys)
 
 
-def _place(schema: Schema, name: str, spec: PartitionSpec, places: Mapping[int, int]) -> int:
+def _key_position(schema: Schema, name: str, spec: PartitionSpec, places: Mapping[int, int]) -> int:
     place = places.get(schema.field(name).id)
     if place is None:
         raise UnsupportedError(
@@ -142,25 +144,25 @@ def partition_path(spec: Mapping[str, str]) -> str:
         >>> partition_path({"day": "19723", "kind": "a/b"})
         'day=19723/kind=a%2Fb'
     """
-    return "/".join(f"{escape(name)}={escape(value)}" for name, value in spec.items())
+    return "/".join(f"{escape_path(name)}={escape_path(value)}" for name, value in spec.items())
 
 
 def _epoch_day(text: str, _: Any) -> str:
     return str(dt.date.fromisoformat(text).toordinal() - _EPOCH_DAY)
 
 
-def _as_it_is(text: str, _: Any) -> str:
+def _unchanged_text(text: str, _: Any) -> str:
     return text
 
 
 def _millis_of_day(text: str, _: Any) -> str:
-    hours, minutes, seconds, fraction = _parts(_TIME, text)
+    hours, minutes, seconds, fraction = _match_groups(_TIME, text)
     whole = (int(hours) * 60 + int(minutes)) * 60 + int(seconds or 0)
     return str(whole * 1000 + int((fraction or "").ljust(9, "0")[:3]))
 
 
 def _time_of_day(text: str, data_type: TimeType) -> str:
-    hours, minutes, seconds, fraction = _parts(_TIME, text)
+    hours, minutes, seconds, fraction = _match_groups(_TIME, text)
     digits = (fraction or "").ljust(9, "0")[: min(data_type.precision, 3)]
     # Paimon's cast drops trailing zeros, but keeps at least one digit.
     shown = f".{digits.rstrip('0') or '0'}" if digits else ""
@@ -168,7 +170,7 @@ def _time_of_day(text: str, data_type: TimeType) -> str:
 
 
 def _java_local_date_time(text: str, _: Any) -> str:
-    day, minutes, seconds, fraction = _parts(_DAY_AND_TIME, text)
+    day, minutes, seconds, fraction = _match_groups(_DAY_AND_TIME, text)
     digits = (fraction or "").ljust(9, "0").rstrip("0")
     # Java's LocalDateTime omits zero seconds, and prints fractions in groups of three digits.
     digits = digits.ljust(-(-len(digits) // 3) * 3, "0")
@@ -178,12 +180,12 @@ def _java_local_date_time(text: str, _: Any) -> str:
 
 
 def _sql_timestamp(text: str, data_type: TimestampType | LocalZonedTimestampType) -> str:
-    day, minutes, seconds, fraction = _parts(_DAY_AND_TIME, text)
+    day, minutes, seconds, fraction = _match_groups(_DAY_AND_TIME, text)
     digits = (fraction or "").ljust(9, "0").rstrip("0").ljust(data_type.precision, "0")
     return f"{day} {minutes}:{seconds or '00'}{f'.{digits}' if digits else ''}"
 
 
-def _parts(pattern: re.Pattern[str], text: str) -> tuple[str, str, str | None, str | None]:
+def _match_groups(pattern: re.Pattern[str], text: str) -> tuple[str, str, str | None, str | None]:
     found = pattern.fullmatch(text)
     if found is None:
         raise ValueError(text)
@@ -193,7 +195,7 @@ def _parts(pattern: re.Pattern[str], text: str) -> tuple[str, str, str | None, s
 
 _Form = Callable[[str, Any], str]
 _BY_TYPE: dict[type[DataType], tuple[_Form, _Form]] = {
-    DateType: (_epoch_day, _as_it_is),
+    DateType: (_epoch_day, _unchanged_text),
     TimeType: (_millis_of_day, _time_of_day),
     TimestampType: (_java_local_date_time, _sql_timestamp),
     LocalZonedTimestampType: (_java_local_date_time, _sql_timestamp),

@@ -13,7 +13,7 @@ import pytest
 import structlog
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
-from ledger.log.commit_queue import Worker
+from ledger.log.commit_queue import BackgroundWorker
 from tests.faults import Inline
 from tests.loaded_command import loaded_command
 from tests.programme.figures import FIGURES, lines
@@ -109,7 +109,7 @@ def caches_are_saved_by_the_committing_writer() -> Iterator[None]:
     Tests of the saving itself, marked `own_keeper`, leave it to the handle's own thread.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ledger.log.stream_log.Worker", Inline)
+        patch.setattr("ledger.log.stream_log.BackgroundWorker", Inline)
         yield
 
 
@@ -117,7 +117,7 @@ def caches_are_saved_by_the_committing_writer() -> Iterator[None]:
 def caches_have_a_keeper(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Give a test that is marked so the handle's own thread back."""
     if "own_keeper" in request.keywords:
-        monkeypatch.setattr("ledger.log.stream_log.Worker", Worker)
+        monkeypatch.setattr("ledger.log.stream_log.BackgroundWorker", BackgroundWorker)
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from typing import Final
 
 from ledger.stores import Store, Turn
 from ledger.stores.concurrency import create_one_by_one
-from ledger.stores.wrappers import Through
+from ledger.stores.wrappers import ForwardingStore
 
 ALWAYS: Final = sys.maxsize
 
@@ -36,7 +36,7 @@ class Inline:
         return True
 
 
-class Wrapped(Through):
+class Wrapped(ForwardingStore):
     """A store that does what `inner` does."""
 
     is_near = True

@@ -150,13 +150,13 @@ def test_a_commit_costs_the_same_in_a_long_history(kind: Kind, by: str) -> None:
 def test_an_option_change_is_validated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     table = orders(lake_on(memory()))
     validated: list[str] = []
-    check = rows.check_rows
+    check = rows.check_schema_rules
 
     def counted(*asked: Any, **more: Any) -> Any:
         validated.append(threading.current_thread().name)
         return check(*asked, **more)
 
-    monkeypatch.setattr(whole, "check_rows", counted)
+    monkeypatch.setattr(whole, "check_schema_rules", counted)
     table.alter([SetOption("snapshot.num-retained.max", "30")])
 
     assert len(validated) == 1

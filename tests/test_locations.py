@@ -24,21 +24,21 @@ from ledger import (
     Table,
 )
 from ledger.cli import exits, main
-from ledger.decide.snapshots import check_file_path, check_later_facts
+from ledger.decide.snapshots import check_file_path, check_file_references
 from ledger.locations import (
     FAMILIES,
     FileNames,
     below,
-    escapes,
     family_of,
     is_absolute,
+    may_escape_folder,
     place_of,
 )
 from ledger.opening.context import TableSetting
 from ledger.stores import LocalStore
 from ledger.stores.services import SERVICES, service_of
 from ledger.table_handle import handle_of
-from projections.importing.trial import plain
+from projections.importing.trial import canonical_url
 from tests.faults import RacesBefore
 from tests.lakes import Elsewhere, lake_on
 from tests.projections.iceberg.older_logs import record_file
@@ -157,8 +157,8 @@ def test_only_what_is_relative_lies_below_a_location(text: str) -> None:
 
 @pytest.mark.parametrize("text", _LOCAL_SPELLINGS)
 def test_a_source_on_this_machine_is_named_by_its_path(text: str) -> None:
-    assert place_of(plain(text)) == place_of(text)
-    assert plain(f"{text}/") == plain(text) == f"/{plain(text).strip('/')}"
+    assert place_of(canonical_url(text)) == place_of(text)
+    assert canonical_url(f"{text}/") == canonical_url(text) == f"/{canonical_url(text).strip('/')}"
 
 
 def test_what_lies_in_what() -> None:
@@ -336,7 +336,7 @@ def _adds(table: Table, path: str) -> None:
 
 def _refers(table: Table, path: str) -> None:
     deletes = replace(a_file("d"), content="position-deletes", referenced_data_file=path)
-    check_later_facts(table.state, deletes, check_file_path)
+    check_file_references(table.state, deletes, check_file_path)
 
 
 def _counts(table: Table, path: str) -> None:
@@ -356,7 +356,7 @@ def test_what_verify_would_report_enters_by_no_interface(
     table: Table, door: Callable[[Table, str], None], path: str
 ) -> None:
     table.append([a_file("a")])
-    assert escapes(path)
+    assert may_escape_folder(path)
     with pytest.raises((InvalidChangeError, InvalidInputError)):
         door(table, path)
 

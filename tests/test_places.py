@@ -225,18 +225,20 @@ def test_what_may_be_read_is_the_ledgers_own_kind_of_storage_and_what_was_allowe
 ) -> None:
     table = lake.table("shop.orders")
     for place in ("/elsewhere/a", "file:///elsewhere/a", f"{table.location}/a"):
-        assert handle_of(table).may_fetch(place)
+        assert handle_of(table).may_read_from(place)
     outside = "http://host/data/a"
     for place in (outside, "s3://b/a", "memory://m/a", "simplecache::file:///a"):
-        assert not handle_of(table).may_fetch(place)
+        assert not handle_of(table).may_read_from(place)
     named = ledger.open(lake.url, allowed_locations=["http://host/data", "s3a://b"])
-    assert handle_of(named.table("shop.orders")).may_fetch(outside)
-    assert handle_of(named.table("shop.orders")).may_fetch("s3://b/a")
-    assert not handle_of(named.table("shop.orders")).may_fetch("http://host/database/a")
-    assert not handle_of(named.table("shop.orders")).may_fetch("http://host.evil/data/a")
-    assert not handle_of(named.table("shop.orders")).may_fetch("simplecache::http://host/data/a")
+    assert handle_of(named.table("shop.orders")).may_read_from(outside)
+    assert handle_of(named.table("shop.orders")).may_read_from("s3://b/a")
+    assert not handle_of(named.table("shop.orders")).may_read_from("http://host/database/a")
+    assert not handle_of(named.table("shop.orders")).may_read_from("http://host.evil/data/a")
+    assert not handle_of(named.table("shop.orders")).may_read_from(
+        "simplecache::http://host/data/a"
+    )
     monkeypatch.setenv("LAKELEDGER_ALLOWED_LOCATIONS", "s3://c; http://host/data")
-    assert handle_of(ledger.open(lake.url).table("shop.orders")).may_fetch(outside)
+    assert handle_of(ledger.open(lake.url).table("shop.orders")).may_read_from(outside)
     with pytest.raises(InvalidInputError, match="is not several texts"):
         ledger.open(lake.url, allowed_locations="s3://c")
     with pytest.raises(InvalidInputError, match="relative"):

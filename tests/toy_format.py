@@ -10,7 +10,7 @@ from msgspec import UnsetType
 
 from ledger import FileChange, Schema, Table, TableAt
 from ledger.decide import Batch, Refusal
-from ledger.decide.format_rules import Arrival, FileForm, History, TableCreation
+from ledger.decide.format_rules import FileForm, History, SnapshotArrival, TableCreation
 from ledger.events import SnapshotCommitted
 from ledger.state import TableState
 from projections.statistics import Kept
@@ -19,7 +19,7 @@ from projections.statistics.engine_files import (
     ListedManifest,
     ManifestPart,
     ManifestReader,
-    NamedList,
+    NamedManifestList,
     Row,
 )
 from projections.statistics.publishing import Published
@@ -50,7 +50,7 @@ class ToyRules:
         if batch.schema.options.get("toy.color") == "grey":
             yield Refusal("option toy.color", "toys are not grey", "take red")
 
-    def file_problems(self, arrival: Arrival) -> Iterator[Refusal]:
+    def file_problems(self, arrival: SnapshotArrival) -> Iterator[Refusal]:
         for each in arrival.files:
             if self._minds(each.path):
                 yield Refusal(f"file {each.path}", "toys come in no files", "rename it")
@@ -102,9 +102,9 @@ class ToyManifests:
         name = event.base_manifest_list
         return not isinstance(name, UnsetType) and name.endswith(".toys")
 
-    def lists(self, event: SnapshotCommitted, asked: Asked) -> Iterator[NamedList]:
+    def lists(self, event: SnapshotCommitted, asked: Asked) -> Iterator[NamedManifestList]:
         del asked
-        yield NamedList(str(event.base_manifest_list), None)
+        yield NamedManifestList(str(event.base_manifest_list), None)
 
     def listed(
         self, body: bytes, file: str, event: SnapshotCommitted, asked: Asked

@@ -11,11 +11,11 @@ from typing import Any
 
 from attrs import frozen
 
-from ledger.audit.column_history import Cause, ColumnHistories, ColumnHistory, Held, Path
+from ledger.audit.column_history import Cause, ColumnHistories, ColumnHistory, CurrentValue, Path
 from ledger.model.errors import ColumnNotFoundError
 from ledger.model.iceberg_objects import SnapshotRef
-from ledger.model.messages import first_few, html_table, meant
-from ledger.model.names import shown_path
+from ledger.model.messages import first_few, html_table, name_hint
+from ledger.model.names import quote_path
 
 
 @frozen
@@ -89,27 +89,29 @@ def blame_column(histories: ColumnHistories, path: Path) -> Blame:
     """
     history = histories.find(path)
     if history is None:
-        known = [shown_path(each.path) for each in histories.living()]
+        known = [quote_path(each.path) for each in histories.current_columns()]
         raise ColumnNotFoundError(
-            f"no column was ever called {shown_path(path)}; {meant(shown_path(path), known)}"
+            f"no column was ever called {quote_path(path)}; {name_hint(quote_path(path), known)}"
         )
-    return _of_history(histories, history)
+    return _blame_of_history(histories, history)
 
 
 def blame_columns(histories: ColumnHistories) -> tuple[Blame, ...]:
     """Return the blames of all current columns, in their order."""
     top = histories.orders.get((None, ()))
-    return tuple(_of_history(histories, histories.by_id[each]) for each in (top.ids if top else ()))
+    return tuple(
+        _blame_of_history(histories, histories.by_id[each]) for each in (top.ids if top else ())
+    )
 
 
 def blame_settings(histories: ColumnHistories) -> tuple[Blame, ...]:
     """Return the blames of all settings: options, comment, keys, order, layout, tags."""
     found = [
         Blame(
-            _subject(cell),
+            _setting_name(cell),
             None,
             (),
-            (Origin("value", _said(cell, held), held.cause, held.repeats),),
+            (Origin("value", _setting_text(cell, held), held.cause, held.repeats),),
         )
         for cell, held in histories.settings.items()
         if held.value is not None and held.value != ()
@@ -121,7 +123,7 @@ def blame_settings(histories: ColumnHistories) -> tuple[Blame, ...]:
     return tuple(sorted(found, key=lambda each: each.subject))
 
 
-def _of_history(histories: ColumnHistories, history: ColumnHistory) -> Blame:
+def _blame_of_history(histories: ColumnHistories, history: ColumnHistory) -> Blame:
     orders = [
         (hops, order)
         for (owner, hops), order in histories.orders.items()
@@ -129,22 +131,22 @@ def _of_history(histories: ColumnHistories, history: ColumnHistory) -> Blame:
     ]
     members = (histories.by_id[each] for _, order in orders for each in order.ids)
     origins = [
-        *_own(history),
-        *(Origin("lost", _lost(each), each) for each in history.lost.values()),
+        *_own_origins(history),
+        *(Origin("lost", _lost_member_name(each), each) for each in history.lost.values()),
         *(Origin("order", None, each) for _, order in orders for each in order.causes()),
     ]
     return Blame(
-        f"column {shown_path(history.path)}",
+        f"column {quote_path(history.path)}",
         history.field_id,
         history.path,
         tuple(sorted(origins, key=lambda each: each.cause.version)),
-        tuple(_of_history(histories, each) for each in members),
+        tuple(_blame_of_history(histories, each) for each in members),
         history.died,
-        tuple(_around(history)),
+        tuple(_enclosing_causes(history)),
     )
 
 
-def _around(history: ColumnHistory) -> Iterator[Cause]:
+def _enclosing_causes(history: ColumnHistory) -> Iterator[Cause]:
     while history.parent is not None:
         history = history.parent
         yield history.added
@@ -152,27 +154,29 @@ def _around(history: ColumnHistory) -> Iterator[Cause]:
             yield history.back
 
 
-def _own(history: ColumnHistory) -> Iterator[Origin]:
+def _own_origins(history: ColumnHistory) -> Iterator[Origin]:
     yield Origin("created", history.first_name, history.added)
     for aspect, held in history.aspects.items():
         if held.cause is not history.added:
-            yield Origin(_aspect(aspect), _value(held.value, aspect[0]), held.cause, held.repeats)
+            yield Origin(
+                _aspect_text(aspect), _value_text(held.value, aspect[0]), held.cause, held.repeats
+            )
 
 
-def _aspect(aspect: tuple[str, ...]) -> str:
+def _aspect_text(aspect: tuple[str, ...]) -> str:
     name, *rest = aspect
     return f"{name} of {'.'.join(rest)}" if rest else name
 
 
-def _value(value: Any, aspect: str) -> str | None:
+def _value_text(value: Any, aspect: str) -> str | None:
     if aspect == "nullability":
         return "NULL" if value else "NOT NULL"
     return None if value is None else str(value)
 
 
-def _lost(cause: Cause) -> str:
+def _lost_member_name(cause: Cause) -> str:
     names = getattr(cause.fact, "field_names", ())
-    return shown_path(tuple(names)) if names else "a member"
+    return quote_path(tuple(names)) if names else "a member"
 
 
 _SUBJECTS: Mapping[str, str] = {
@@ -188,11 +192,11 @@ _SUBJECTS: Mapping[str, str] = {
 }
 
 
-def _subject(cell: tuple[Any, ...]) -> str:
+def _setting_name(cell: tuple[Any, ...]) -> str:
     return " ".join([_SUBJECTS.get(cell[0], cell[0]), *map(str, cell[1:])])
 
 
-def _said(cell: tuple[Any, ...], held: Held) -> str:
+def _setting_text(cell: tuple[Any, ...], held: CurrentValue) -> str:
     match cell[0], held.value:
         case "tag", (snapshot_id, _):
             return f"snapshot {snapshot_id}"
@@ -208,8 +212,8 @@ def _said(cell: tuple[Any, ...], held: Held) -> str:
             return str(value)
 
 
-def flat(blames: Iterable[Blame]) -> Iterator[Blame]:
+def flatten_blames(blames: Iterable[Blame]) -> Iterator[Blame]:
     """Yield each blame, followed by those of its nested columns."""
     for each in blames:
         yield each
-        yield from flat(each.members)
+        yield from flatten_blames(each.members)

@@ -41,7 +41,7 @@ from ledger.events.snapshots import BranchCommitted, RolledBack, SnapshotCommitt
 from ledger.events.table import TableCreated
 from ledger.log.stream_log import StreamLog
 from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
-from ledger.model.types.text import bare_text, format_type
+from ledger.model.types.text import bare_type_text, format_type
 from ledger.model.types.wire import type_from_wire
 from ledger.state.schema_record import first_schema
 from ledger.state.table_builder import TableBuilder
@@ -77,7 +77,7 @@ class Cause(Struct, frozen=True, gc=False):
         return hash((self.version, self.transaction))
 
 
-class Held(Struct, gc=False):
+class CurrentValue(Struct, gc=False):
     """Current value of an aspect or setting, and the event that set it.
 
     Attributes:
@@ -132,7 +132,7 @@ class ColumnHistory:
     added: Cause
     back: Cause | None = None
     died: Cause | None = None
-    aspects: dict[Aspect, Held] = field(factory=dict, repr=False)
+    aspects: dict[Aspect, CurrentValue] = field(factory=dict, repr=False)
     first_name: str = ""
     names: deque[tuple[str, Cause]] = field(factory=partial(deque, maxlen=MOST_NAMES), repr=False)
     lost: dict[int, Cause] = field(factory=dict, repr=False)
@@ -150,14 +150,14 @@ class ColumnHistory:
         around = () if self.parent is None else self.parent.path
         return (*around, *self.hops, self.name)
 
-    def was_at(self, path: Path) -> bool:
+    def was_at_path(self, path: Path) -> bool:
         """Return True if the requested path matches, by current or former names."""
         if len(path) != self.depth or not self.is_meant:
             return False
         around = path[: len(path) - 1 - len(self.hops)]
         if path[len(around) : -1] != self.hops:
             return False
-        return self.parent is None or self.parent.was_at(around)
+        return self.parent is None or self.parent.was_at_path(around)
 
 
 _MOST_PLACES: Final = 1 << 24
@@ -208,8 +208,8 @@ class ColumnHistories:
     def __init__(self, asked: RequestedHistories) -> None:
         self.count = 0
         self.by_id: dict[int, ColumnHistory] = {}
-        self.settings: dict[Cell, Held] = {}
-        self.orders: dict[tuple[int | None, Path], Order] = {}
+        self.settings: dict[Cell, CurrentValue] = {}
+        self.orders: dict[tuple[int | None, Path], MemberOrder] = {}
         self._asked = asked
         self._gone: dict[int, None] = {}
         self._highest = self._highest_before = -1
@@ -230,9 +230,9 @@ class ColumnHistories:
                 for fact in transaction.events:
                     kind = type(fact)
                     if kind not in _SILENT:
-                        _RULES[kind](self, fact, _cause(commit, transaction, fact))
+                        _RULES[kind](self, fact, _make_cause(commit, transaction, fact))
 
-    def living(self) -> Iterator[ColumnHistory]:
+    def current_columns(self) -> Iterator[ColumnHistory]:
         """Yield the current columns, each before its nested ones."""
         return (each for each in self.by_id.values() if each.died is None)
 
@@ -246,46 +246,46 @@ class ColumnHistories:
         found = [each for each in found if each.died is None] or found
         if not found and path == self._asked.path:
             # Former names of it and of its enclosing columns count, too; the newest first.
-            found = [each for each in self.by_id.values() if each.was_at(path)]
+            found = [each for each in self.by_id.values() if each.was_at_path(path)]
         return max(found, key=lambda each: each.field_id, default=None)
 
-    def answers(self, asked: RequestedHistories) -> bool:
+    def has_requested_columns(self, asked: RequestedHistories) -> bool:
         """Return whether the columns of a request are kept here."""
         history = None if asked.column is None else self.by_id.get(asked.column)
-        is_followed = history is not None and self._is_followed(history)
+        is_followed = history is not None and self._is_requested(history)
         return asked == self._asked or (
             is_followed and asked == RequestedHistories(column=asked.column)
         )
 
     # Settings: options, comment, keys, layout, tags.
 
-    def _set(self, fact: TableEvent, cause: Cause) -> None:
+    def _set_settings(self, fact: TableEvent, cause: Cause) -> None:
         for cell, value in BY_FACT[type(fact)].sets(fact):
             if cell[0] not in _NO_SETTINGS:
-                self._hold(cell, value, cause)
+                self._set_setting(cell, value, cause)
 
-    def _lay_out(self, fact: PartitionSpecUpdated | SortOrderReplaced, cause: Cause) -> None:
+    def _set_layout(self, fact: PartitionSpecUpdated | SortOrderReplaced, cause: Cause) -> None:
         if fact.set_default:
-            self._set(fact, cause)
+            self._set_settings(fact, cause)
             return
         # A spec that is not the default does not change the layout of files.
         number = fact.spec_id if isinstance(fact, PartitionSpecUpdated) else fact.order_id
         for cell, value in BY_FACT[type(fact)].sets(fact):
-            self._hold((*cell, number), value, cause)
+            self._set_setting((*cell, number), value, cause)
 
-    def _hold(self, cell: Cell, value: Any, cause: Cause) -> None:
+    def _set_setting(self, cell: Cell, value: Any, cause: Cause) -> None:
         there = self.settings.get(cell)
         if value is None:
             # Tags come and go by the thousand.
             self.settings.pop(cell, None)
         elif there is None:
-            self.settings[cell] = Held(value, cause)
+            self.settings[cell] = CurrentValue(value, cause)
         else:
             there.sets(value, cause)
 
     # Columns.
 
-    def touching(self, field_id: int) -> list[tuple[int, int]]:
+    def transactions_changing(self, field_id: int) -> list[tuple[int, int]]:
         """Return the transactions that changed a requested column or its nested ones.
 
         Pairs of a version and an index in the commit, oldest first.
@@ -293,30 +293,30 @@ class ColumnHistories:
         history = self.by_id.get(field_id)
         return [] if history is None else [divmod(each, _MOST_PLACES) for each in history.touched]
 
-    def _note(self, history: ColumnHistory, cause: Cause) -> None:
+    def _record_touch(self, history: ColumnHistory, cause: Cause) -> None:
         moment = cause.version * _MOST_PLACES + self._place
         around: ColumnHistory | None = history
         while around is not None:
             touched = around.touched
-            if self._is_followed(around) and (not touched or touched[-1] != moment):
+            if self._is_requested(around) and (not touched or touched[-1] != moment):
                 touched.append(moment)
             around = around.parent
 
-    def _is_followed(self, history: ColumnHistory) -> bool:
+    def _is_requested(self, history: ColumnHistory) -> bool:
         return history.is_meant or history.field_id == self._asked.column
 
-    def _is_in_followed(self, history: ColumnHistory | None) -> bool:
+    def _is_inside_requested(self, history: ColumnHistory | None) -> bool:
         # Nested columns are reported with it, and may be restored.
-        while history is not None and not self._is_followed(history):
+        while history is not None and not self._is_requested(history):
             history = history.parent
         return history is not None
 
-    def _call(self, history: ColumnHistory, name: str, cause: Cause) -> None:
+    def _add_name(self, history: ColumnHistory, name: str, cause: Cause) -> None:
         history.names.append((name, cause))
         path = self._asked.path
         history.is_meant = history.is_meant or path[history.depth - 1 : history.depth] == (name,)
 
-    def _count(self, field_id: int) -> None:
+    def _count_unknown_column(self, field_id: int) -> None:
         """Count an unknown column, unless it is restored: ids only grow."""
         self.count += field_id > self._highest_before
         self._highest = max(self._highest, field_id)
@@ -328,7 +328,7 @@ class ColumnHistories:
         depth = len(hops) + 1 + (0 if parent is None else parent.depth)
         history = self.by_id.get(column.id)
         if history is None or history.died is None:
-            self._count(column.id)
+            self._count_unknown_column(column.id)
             history = ColumnHistory(column.id, parent, hops, depth, cause, first_name=column.name)
         else:
             # A restored column has the aspects of the event, whatever it had before.
@@ -338,53 +338,55 @@ class ColumnHistories:
             history.aspects.clear()
             history.lost.clear()
         self.by_id[column.id] = history
-        self._call(history, column.name, cause)
+        self._add_name(history, column.name, cause)
         aspects = history.aspects
-        aspects[("name",)] = Held(column.name, cause)
-        aspects[("comment",)] = Held(column.description, cause)
-        aspects[("default",)] = Held(column.default_value, cause)
-        self._shape(history, (), column.type, cause)
-        self._order(parent, hops).add(column.id)
-        self._note(history, cause)
+        aspects[("name",)] = CurrentValue(column.name, cause)
+        aspects[("comment",)] = CurrentValue(column.description, cause)
+        aspects[("default",)] = CurrentValue(column.default_value, cause)
+        self._record_types(history, (), column.type, cause)
+        self._member_order(parent, hops).add(column.id)
+        self._record_touch(history, cause)
         return history
 
-    def _shape(self, history: ColumnHistory, rest: Path, data_type: DataType, cause: Cause) -> None:
+    def _record_types(
+        self, history: ColumnHistory, rest: Path, data_type: DataType, cause: Cause
+    ) -> None:
         """Record the types from a part of a column inwards, and start the nested columns."""
-        history.aspects[("type", *rest)] = Held(_text(data_type), cause)
-        history.aspects[("nullability", *rest)] = Held(data_type.nullable, cause)
+        history.aspects[("type", *rest)] = CurrentValue(_type_text(data_type), cause)
+        history.aspects[("nullability", *rest)] = CurrentValue(data_type.nullable, cause)
         match data_type:
             case RowType(fields=fields):
                 for each in fields:
                     self._add_column(each, history, rest, cause)
             case ArrayType(element=inner):
-                self._shape(history, (*rest, "element"), inner, cause)
+                self._record_types(history, (*rest, "element"), inner, cause)
             case MapType(value=inner):
-                self._shape(history, (*rest, "value"), inner, cause)
+                self._record_types(history, (*rest, "value"), inner, cause)
             case _:
                 return
 
-    def _order(self, parent: ColumnHistory | None, hops: Path) -> Order:
+    def _member_order(self, parent: ColumnHistory | None, hops: Path) -> MemberOrder:
         key = None if parent is None else parent.field_id, hops
-        return self.orders.setdefault(key, Order())
+        return self.orders.setdefault(key, MemberOrder())
 
-    def _members(self, parent: ColumnHistory | None, hops: Path) -> Iterator[ColumnHistory]:
+    def _members_of(self, parent: ColumnHistory | None, hops: Path) -> Iterator[ColumnHistory]:
         key = None if parent is None else parent.field_id, hops
         found = self.orders.get(key)
         return (self.by_id[each] for each in found.ids) if found is not None else iter(())
 
-    def _create(self, fact: TableCreated, cause: Cause) -> None:
+    def _apply_creation(self, fact: TableCreated, cause: Cause) -> None:
         schema = first_schema(fact)
         for each in schema.fields:
             self._add_column(each, None, (), cause)
         for key, value in schema.options.items():
-            self.settings["option", key] = Held(value, cause)
-        self.settings["comment",] = Held(schema.comment, cause)
-        self.settings["primaryKey",] = Held(schema.primary_keys, cause)
-        self.settings["partitionKeys",] = Held(schema.partition_keys, cause)
+            self.settings["option", key] = CurrentValue(value, cause)
+        self.settings["comment",] = CurrentValue(schema.comment, cause)
+        self.settings["primaryKey",] = CurrentValue(schema.primary_keys, cause)
+        self.settings["partitionKeys",] = CurrentValue(schema.partition_keys, cause)
 
-    def _add(self, fact: ColumnAdded | ColumnUndropped, cause: Cause) -> None:
+    def _apply_added_column(self, fact: ColumnAdded | ColumnUndropped, cause: Cause) -> None:
         *around, name = fact.field_names
-        parent, hops = self._owner(tuple(around))
+        parent, hops = self._nearest_named_column(tuple(around))
         column = DataField(
             fact.field_id,
             name,
@@ -395,130 +397,140 @@ class ColumnHistories:
         self._add_column(column, parent, hops, cause)
         move = fact.move
         if move is not None and move.type != "LAST":
-            named = {each.name: each.field_id for each in self._members(parent, hops)}
+            named = {each.name: each.field_id for each in self._members_of(parent, hops)}
             reference = named.get(move.reference_field_name or "")
-            self._order(parent, hops).place_newest(move.type, reference)
+            self._member_order(parent, hops).place_newest(move.type, reference)
 
-    def _undrop(self, fact: ColumnUndropped, cause: Cause) -> None:
-        parent, _ = self._owner(tuple(fact.field_names[:-1]))
+    def _apply_undrop(self, fact: ColumnUndropped, cause: Cause) -> None:
+        parent, _ = self._nearest_named_column(tuple(fact.field_names[:-1]))
         if parent is not None:
             # Its enclosing column has then lost no member.
             parent.lost.pop(fact.field_id, None)
-        self._add(fact, cause)
+        self._apply_added_column(fact, cause)
 
-    def _owner(self, around: Path) -> tuple[ColumnHistory | None, Path]:
+    def _nearest_named_column(self, around: Path) -> tuple[ColumnHistory | None, Path]:
         """Return the nearest named column at or around a path, and the rest of the path."""
         if not around:
             return None, ()
-        members: Iterator[ColumnHistory] = self._members(None, ())
+        members: Iterator[ColumnHistory] = self._members_of(None, ())
         owner = next(each for each in members if each.name == around[0])
         rest = around[1:]
         hops: Path = ()
         for step in rest:
-            inner = next((each for each in self._members(owner, hops) if each.name == step), None)
+            inner = next(
+                (each for each in self._members_of(owner, hops) if each.name == step), None
+            )
             if inner is None:
                 hops = (*hops, step)
             else:
                 owner, hops = inner, ()
         return owner, hops
 
-    def _rename(self, fact: ColumnRenamed, cause: Cause) -> None:
+    def _apply_rename(self, fact: ColumnRenamed, cause: Cause) -> None:
         history = self.by_id[fact.field_id]
         if history.aspects["name",].sets(fact.new_name, cause):
-            self._call(history, fact.new_name, cause)
-            self._note(history, cause)
+            self._add_name(history, fact.new_name, cause)
+            self._record_touch(history, cause)
 
-    def _drop(self, fact: ColumnDropped, cause: Cause) -> None:
+    def _apply_drop(self, fact: ColumnDropped, cause: Cause) -> None:
         history = self.by_id[fact.field_id]
-        self._die(history, cause)
+        self._end_history(history, cause)
         if history.parent is not None:
             history.parent.lost[history.field_id] = cause
-        self._order(history.parent, history.hops).remove(history.field_id)
+        self._member_order(history.parent, history.hops).remove(history.field_id)
 
-    def _die(self, history: ColumnHistory, cause: Cause) -> None:
-        self._note(history, cause)
+    def _end_history(self, history: ColumnHistory, cause: Cause) -> None:
+        self._record_touch(history, cause)
         history.died = cause
         for (owner, _), order in list(self.orders.items()):
             if owner == history.field_id:
                 for each in order.ids:
-                    self._die(self.by_id[each], cause)
+                    self._end_history(self.by_id[each], cause)
                 del self.orders[owner, _]
-        if history.field_id not in self._asked.ids and not self._is_in_followed(history):
+        if history.field_id not in self._asked.ids and not self._is_inside_requested(history):
             self._gone[history.field_id] = None
         if len(self._gone) > self._asked.newest:
             forgotten = next(iter(self._gone))
             del self._gone[forgotten], self.by_id[forgotten]
 
-    def _retype(self, fact: ColumnTypeUpdated, cause: Cause) -> None:
+    def _apply_type_change(self, fact: ColumnTypeUpdated, cause: Cause) -> None:
         history = self.by_id[fact.field_id]
         rest = fact.field_names[history.depth :]
         wanted = type_from_wire(fact.new_data_type)
         nullable = history.aspects["nullability", *rest]
-        if wanted.depth or (history.field_id, rest) in self.orders or _inner(history, rest):
-            self._lose_inside(history, rest, cause)
+        if (
+            wanted.depth
+            or (history.field_id, rest) in self.orders
+            or _nested_aspects(history, rest)
+        ):
+            self._end_nested_histories(history, rest, cause)
             held = nullable
-            self._shape(history, rest, wanted, cause)
+            self._record_types(history, rest, wanted, cause)
             history.aspects["nullability", *rest] = held
-            self._note(history, cause)
-        elif history.aspects["type", *rest].sets(_text(wanted), cause):
-            self._note(history, cause)
+            self._record_touch(history, cause)
+        elif history.aspects["type", *rest].sets(_type_text(wanted), cause):
+            self._record_touch(history, cause)
         if not fact.keep_nullability and nullable.sets(wanted.nullable, cause):
-            self._note(history, cause)
+            self._record_touch(history, cause)
 
-    def _lose_inside(self, history: ColumnHistory, rest: Path, cause: Cause) -> None:
+    def _end_nested_histories(self, history: ColumnHistory, rest: Path, cause: Cause) -> None:
         for owner, hops in list(self.orders):
             if owner == history.field_id and hops[: len(rest)] == rest:
                 for each in self.orders.pop((owner, hops)).ids:
-                    self._die(self.by_id[each], cause)
-        for aspect in _inner(history, rest):
+                    self._end_history(self.by_id[each], cause)
+        for aspect in _nested_aspects(history, rest):
             del history.aspects[aspect]
         # Earlier losses inside a dropped part do not matter.
-        for key in [k for k, e in history.lost.items() if _inside(e, history)[: len(rest)] == rest]:
+        for key in [
+            k
+            for k, e in history.lost.items()
+            if _path_inside_column(e, history)[: len(rest)] == rest
+        ]:
             del history.lost[key]
 
-    def _allow_null(self, fact: ColumnNullabilityUpdated, cause: Cause) -> None:
+    def _apply_nullability(self, fact: ColumnNullabilityUpdated, cause: Cause) -> None:
         history = self.by_id[fact.field_id]
         rest = fact.field_names[history.depth :]
         if history.aspects["nullability", *rest].sets(fact.new_nullability, cause):
-            self._note(history, cause)
+            self._record_touch(history, cause)
 
-    def _comment(self, fact: ColumnCommentUpdated, cause: Cause) -> None:
+    def _apply_comment(self, fact: ColumnCommentUpdated, cause: Cause) -> None:
         history = self.by_id[fact.field_id]
         if history.aspects["comment",].sets(fact.new_comment, cause):
-            self._note(history, cause)
+            self._record_touch(history, cause)
 
-    def _default(self, fact: ColumnDefaultValueUpdated, cause: Cause) -> None:
+    def _apply_default(self, fact: ColumnDefaultValueUpdated, cause: Cause) -> None:
         history = self.by_id[fact.field_id]
         if history.aspects["default",].sets(fact.new_default_value, cause):
-            self._note(history, cause)
+            self._record_touch(history, cause)
 
-    def _move(self, fact: ColumnMoved, cause: Cause) -> None:
+    def _apply_move(self, fact: ColumnMoved, cause: Cause) -> None:
         history = self.by_id[fact.field_id]
         reference = None if isinstance(fact.reference_id, UnsetType) else fact.reference_id
-        order = self._order(history.parent, history.hops)
+        order = self._member_order(history.parent, history.hops)
         if order.move(history.field_id, fact.move.type, reference, cause):
             # A move changes the column itself; inside a column, it changes that column, too.
-            self._note(history, cause)
+            self._record_touch(history, cause)
 
-    def _key(self, fact: UpdateKeys, cause: Cause) -> None:
-        self._hold(("primaryKey",), fact.primary_keys, cause)
-        self._hold(("partitionKeys",), fact.partition_keys, cause)
+    def _apply_keys(self, fact: UpdateKeys, cause: Cause) -> None:
+        self._set_setting(("primaryKey",), fact.primary_keys, cause)
+        self._set_setting(("partitionKeys",), fact.partition_keys, cause)
 
     # Whole schemas, of imported tables.
 
     def _replace(self, _fact: object, cause: Cause) -> None:
         if self._builder is not None:
             schema = self._builder.freeze().schema
-            self._become(None, (), schema.fields, cause)
-            self._hold(("identifierFields",), schema.identifier_field_ids, cause)
+            self._replace_members(None, (), schema.fields, cause)
+            self._set_setting(("identifierFields",), schema.identifier_field_ids, cause)
 
-    def _become(
+    def _replace_members(
         self, parent: ColumnHistory | None, hops: Path, fields: Sequence[DataField], cause: Cause
     ) -> None:
         wanted = {each.id for each in fields}
-        order = self._order(parent, hops)
+        order = self._member_order(parent, hops)
         for each in [self.by_id[key] for key in order.ids if key not in wanted]:
-            self._die(each, cause)
+            self._end_history(each, cause)
             order.remove(each.field_id)
             if parent is not None:
                 parent.lost[each.field_id] = cause
@@ -528,35 +540,35 @@ class ColumnHistories:
                 self._add_column(column, parent, hops, cause)
                 continue
             if history.aspects["name",].sets(column.name, cause):
-                self._call(history, column.name, cause)
-                self._note(history, cause)
+                self._add_name(history, column.name, cause)
+                self._record_touch(history, cause)
             for aspect, value in (
                 ("comment", column.description),
                 ("default", column.default_value),
             ):
                 if history.aspects[aspect,].sets(value, cause):
-                    self._note(history, cause)
-            self._become_type(history, (), column.type, cause)
-        order.become([each.id for each in fields], cause)
+                    self._record_touch(history, cause)
+            self._replace_type(history, (), column.type, cause)
+        order.replace_order([each.id for each in fields], cause)
 
-    def _become_type(
+    def _replace_type(
         self, history: ColumnHistory, rest: Path, data_type: DataType, cause: Cause
     ) -> None:
         held = history.aspects["type", *rest]
-        if held.value != _text(data_type):
-            self._lose_inside(history, rest, cause)
-            self._shape(history, rest, data_type, cause)
-            self._note(history, cause)
+        if held.value != _type_text(data_type):
+            self._end_nested_histories(history, rest, cause)
+            self._record_types(history, rest, data_type, cause)
+            self._record_touch(history, cause)
             return
         if history.aspects["nullability", *rest].sets(data_type.nullable, cause):
-            self._note(history, cause)
+            self._record_touch(history, cause)
         match data_type:
             case RowType(fields=fields):
-                self._become(history, rest, fields, cause)
+                self._replace_members(history, rest, fields, cause)
             case ArrayType(element=inner):
-                self._become_type(history, (*rest, "element"), inner, cause)
+                self._replace_type(history, (*rest, "element"), inner, cause)
             case MapType(value=inner):
-                self._become_type(history, (*rest, "value"), inner, cause)
+                self._replace_type(history, (*rest, "value"), inner, cause)
             case _:
                 return
 
@@ -566,7 +578,7 @@ def _is_imported(commit: Commit[TableEvent]) -> bool:
     return any(isinstance(each, TableCreated) and each.is_imported for each in facts)
 
 
-def _inner(history: ColumnHistory, rest: Path) -> list[Aspect]:
+def _nested_aspects(history: ColumnHistory, rest: Path) -> list[Aspect]:
     """Return the aspects of the parts nested in a part of a column."""
     count = len(rest)
     return [
@@ -576,13 +588,13 @@ def _inner(history: ColumnHistory, rest: Path) -> list[Aspect]:
     ]
 
 
-def _inside(cause: Cause, history: ColumnHistory) -> Path:
+def _path_inside_column(cause: Cause, history: ColumnHistory) -> Path:
     """Return the path inside a column that an event is about."""
     names: Path = getattr(cause.fact, "field_names", ())
     return names[history.depth :]
 
 
-def _text(data_type: DataType) -> str:
+def _type_text(data_type: DataType) -> str:
     """Return a type's text without its members, which are aspects of their own."""
     match data_type:
         case RowType() | ArrayType():
@@ -590,7 +602,7 @@ def _text(data_type: DataType) -> str:
         case MapType(key=key):
             return f"MAP by {format_type(key)}"
         case _:
-            return bare_text(data_type)
+            return bare_type_text(data_type)
 
 
 def column_histories(
@@ -607,9 +619,9 @@ def column_histories(
         asked: The dropped columns to keep.
     """
     kept = _KEPT.get(log)
-    if kept is not None and kept[0] == last and kept[1].answers(asked):
+    if kept is not None and kept[0] == last and kept[1].has_requested_columns(asked):
         return kept[1]
-    found = _read(log, last, asked)
+    found = _read_histories(log, last, asked)
     _KEPT[log] = last, found
     return found
 
@@ -619,18 +631,20 @@ _KEPT: Final[WeakKeyDictionary[StreamLog[Any, Any], tuple[int, ColumnHistories]]
 )
 
 
-def _read(log: StreamLog[Any, Any], last: int, asked: RequestedHistories) -> ColumnHistories:
+def _read_histories(
+    log: StreamLog[Any, Any], last: int, asked: RequestedHistories
+) -> ColumnHistories:
     histories = ColumnHistories(asked)
     creation = log.commit_at(0)
     if _is_imported(creation):
         histories.take(log.personal.resolve_each(read.commit for read in log.commits(0, last)))
     else:
         histories.take(log.personal.resolve([creation]))
-        histories.take(log.personal.resolve_each(log.reader.wanted(1, last, _sets_nothing)))
+        histories.take(log.personal.resolve_each(log.reader.wanted(1, last, _changes_no_settings)))
     return histories
 
 
-def _sets_nothing(_version: int, body: bytes) -> bool:
+def _changes_no_settings(_version: int, body: bytes) -> bool:
     """Return True if a commit has only events that change no column or setting.
 
     Checked on its bytes: every event, and every type inside an event, starts with its kind; inside
@@ -646,7 +660,7 @@ def _sets_nothing(_version: int, body: bytes) -> bool:
     return False
 
 
-def _cause(
+def _make_cause(
     commit: Commit[TableEvent], transaction: Transaction[TableEvent], fact: TableEvent
 ) -> Cause:
     effective = transaction.effective_time_millis
@@ -661,41 +675,41 @@ def _cause(
 
 
 @define
-class Order:
+class MemberOrder:
     """Order of one struct's members, and the moves that led to it."""
 
     ids: list[int] = field(factory=list)
     _base: list[int] = field(factory=list)
-    _steps: list[_Step] = field(factory=list)
+    _steps: list[_OrderStep] = field(factory=list)
 
     def add(self, member: int) -> None:
         """Append a new member."""
-        self._do(_Step("ADD", member))
+        self._apply_step(_OrderStep("ADD", member))
 
     def place_newest(self, kind: str, reference: int | None) -> None:
         """Move the newest member to the position that its own event gives."""
         member = self._steps.pop().member
         self.ids.pop()
-        self._do(_Step(kind, member, reference))
+        self._apply_step(_OrderStep(kind, member, reference))
 
     def remove(self, member: int) -> None:
         """Remove a member."""
-        self._do(_Step("REMOVE", member))
+        self._apply_step(_OrderStep("REMOVE", member))
 
     def move(self, member: int, kind: str, reference: int | None, cause: Cause) -> bool:
         """Move a member; return whether its position changed."""
         before = list(self.ids)
-        self._do(_Step(kind, member, reference, cause))
+        self._apply_step(_OrderStep(kind, member, reference, cause))
         return self.ids != before
 
-    def become(self, ids: list[int], cause: Cause) -> None:
+    def replace_order(self, ids: list[int], cause: Cause) -> None:
         """Replace the whole order."""
         for index, each in enumerate(ids):
             if self.ids[index] != each:
                 behind = ids[index - 1] if index else None
                 self.move(each, "AFTER" if index else "FIRST", behind, cause)
 
-    def _do(self, step: _Step) -> None:
+    def _apply_step(self, step: _OrderStep) -> None:
         step.on(self.ids)
         self._steps.append(step)
         if len(self._steps) > 2 * MOST_STEPS:
@@ -707,11 +721,11 @@ class Order:
         """Yield the moves without which the order would be another one, oldest first."""
         order = list(self._base)
         for index, step in enumerate(self._steps):
-            if step.cause is not None and self._matters(index, order):
+            if step.cause is not None and self._affects_final_order(index, order):
                 yield step.cause
             step.on(order)
 
-    def _matters(self, index: int, before: list[int]) -> bool:
+    def _affects_final_order(self, index: int, before: list[int]) -> bool:
         """Return whether the final order would differ without one step."""
         one, two = list(before), list(before)
         self._steps[index].on(one)
@@ -727,7 +741,7 @@ MOST_STEPS: Final = 2_000
 """Number of a struct's moves that are kept; of older ones only the resulting order is kept."""
 
 
-class _Step(Struct, frozen=True, gc=False):
+class _OrderStep(Struct, frozen=True, gc=False):
     kind: str
     member: int
     reference: int | None = None
@@ -750,21 +764,21 @@ class _Step(Struct, frozen=True, gc=False):
 _OF_COLUMNS: Final = frozenset(kind for row in COLUMN_OPERATIONS for kind in row.facts)
 _RULES: Final[Mapping[type, Callable[[ColumnHistories, Any, Cause], None]]] = {
     # Events about columns have rules of their own; others set the cells of their operation.
-    **dict.fromkeys(BY_FACT.keys() - _OF_COLUMNS, ColumnHistories._set),  # noqa: SLF001
-    IdentifierFieldsSet: ColumnHistories._set,  # noqa: SLF001
-    TableCreated: ColumnHistories._create,  # noqa: SLF001 - the table of its rules
-    ColumnAdded: ColumnHistories._add,  # noqa: SLF001
-    ColumnRenamed: ColumnHistories._rename,  # noqa: SLF001
-    ColumnDropped: ColumnHistories._drop,  # noqa: SLF001
-    ColumnUndropped: ColumnHistories._undrop,  # noqa: SLF001
-    ColumnTypeUpdated: ColumnHistories._retype,  # noqa: SLF001
-    ColumnNullabilityUpdated: ColumnHistories._allow_null,  # noqa: SLF001
-    ColumnCommentUpdated: ColumnHistories._comment,  # noqa: SLF001
-    ColumnDefaultValueUpdated: ColumnHistories._default,  # noqa: SLF001
-    ColumnMoved: ColumnHistories._move,  # noqa: SLF001
-    UpdateKeys: ColumnHistories._key,  # noqa: SLF001
-    PartitionSpecUpdated: ColumnHistories._lay_out,  # noqa: SLF001
-    SortOrderReplaced: ColumnHistories._lay_out,  # noqa: SLF001
+    **dict.fromkeys(BY_FACT.keys() - _OF_COLUMNS, ColumnHistories._set_settings),  # noqa: SLF001
+    IdentifierFieldsSet: ColumnHistories._set_settings,  # noqa: SLF001
+    TableCreated: ColumnHistories._apply_creation,  # noqa: SLF001 - the table of its rules
+    ColumnAdded: ColumnHistories._apply_added_column,  # noqa: SLF001
+    ColumnRenamed: ColumnHistories._apply_rename,  # noqa: SLF001
+    ColumnDropped: ColumnHistories._apply_drop,  # noqa: SLF001
+    ColumnUndropped: ColumnHistories._apply_undrop,  # noqa: SLF001
+    ColumnTypeUpdated: ColumnHistories._apply_type_change,  # noqa: SLF001
+    ColumnNullabilityUpdated: ColumnHistories._apply_nullability,  # noqa: SLF001
+    ColumnCommentUpdated: ColumnHistories._apply_comment,  # noqa: SLF001
+    ColumnDefaultValueUpdated: ColumnHistories._apply_default,  # noqa: SLF001
+    ColumnMoved: ColumnHistories._apply_move,  # noqa: SLF001
+    UpdateKeys: ColumnHistories._apply_keys,  # noqa: SLF001
+    PartitionSpecUpdated: ColumnHistories._set_layout,  # noqa: SLF001
+    SortOrderReplaced: ColumnHistories._set_layout,  # noqa: SLF001
     added.SchemaReplaced: ColumnHistories._replace,
     added.CurrentSchemaSet: ColumnHistories._replace,
 }

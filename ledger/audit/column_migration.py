@@ -16,7 +16,7 @@ import attrs
 from attrs import define, field, frozen
 from msgspec import UNSET
 
-from ledger.decide.column_draft import numbered
+from ledger.decide.column_draft import assign_type_ids
 from ledger.events.schema import (
     AddColumn,
     ColumnAdded,
@@ -51,7 +51,7 @@ from ledger.model.types import (
 )
 from ledger.model.types.casts import can_alter
 from ledger.model.types.wire import type_to_wire
-from ledger.state.columns import PastColumns, locate
+from ledger.state.columns import PastColumns, resolve_path
 from ledger.state.schema_builder import SchemaBuilder
 
 Path = tuple[str, ...]
@@ -90,24 +90,24 @@ def column_steps(
     Raises:
         InvalidChangeError: The ids of `after` cannot be assigned in any order.
     """
-    planner = _Planner(before, after, past)
+    planner = _ColumnChangePlanner(before, after, past)
     phases = [planner.drop, planner.rename]
     for phase in reversed(phases) if renames_first else phases:
         phase()
-    planner.come_back()
+    planner.restore_dropped_columns()
     planner.add()
     planner.move()
-    planner.give_aspects()
+    planner.set_column_aspects()
     return planner.steps
 
 
-class _Planner:
+class _ColumnChangePlanner:
     def __init__(self, before: Schema, after: Schema, past: PastColumns) -> None:
         self.steps = ColumnSteps()
         self._before, self._after, self._past = before, after, past
         self._builder = SchemaBuilder(before)
-        self._target = dict(_named(after.fields))
-        self._wanted = dict(_structs(after.fields))
+        self._target = dict(_named_fields(after.fields))
+        self._wanted = dict(_struct_members(after.fields))
         self._paths: dict[int, Path] | None = None
 
     # The current columns.
@@ -122,60 +122,66 @@ class _Planner:
 
     def _path(self, field_id: int) -> Path:
         if self._paths is None:
-            self._paths = {key: each.path for key, (_, each) in _named(self._fields)}
+            self._paths = {key: each.path for key, (_, each) in _named_fields(self._fields)}
         return self._paths[field_id]
 
-    def _structs(self) -> dict[Level, tuple[DataField, ...]]:
+    def _struct_members(self) -> dict[Level, tuple[DataField, ...]]:
         # Members of a column that is dropped, or is no longer a struct, are dropped with it.
         return {
-            level: members for level, members in _structs(self._fields) if level in self._wanted
+            level: members
+            for level, members in _struct_members(self._fields)
+            if level in self._wanted
         }
 
-    def _do(self, change: SchemaChange, fact: SchemaEvent, into: list[SchemaChange]) -> None:
+    def _apply_change(
+        self, change: SchemaChange, fact: SchemaEvent, into: list[SchemaChange]
+    ) -> None:
         into.append(change)
         self._builder.apply(fact)
         self._paths = None
 
-    def _column(self, field_id: int) -> DataField | None:
+    def _target_column(self, field_id: int) -> DataField | None:
         found = self._target.get(field_id)
         return None if found is None else found[0]
 
     # Dropped columns, and the names of the others.
 
-    def _gone(self, members: Sequence[DataField]) -> list[DataField]:
+    def _find_dropped(self, members: Sequence[DataField]) -> list[DataField]:
         return [each for each in members if each.id not in self._target]
 
     def drop(self, into: list[SchemaChange] | None = None) -> None:
         """Drop unwanted columns, except the last members of structs, which may not be empty."""
-        for members in self._structs().values():
-            gone = self._gone(members)
+        for members in self._struct_members().values():
+            gone = self._find_dropped(members)
             if len(gone) < len(members):
-                self._drop(gone, self.steps.drops if into is None else into)
+                self._drop_columns(gone, self.steps.drops if into is None else into)
 
-    def _drop(self, gone: Sequence[DataField], into: list[SchemaChange]) -> None:
+    def _drop_columns(self, gone: Sequence[DataField], into: list[SchemaChange]) -> None:
         existing = self._existing_ids
         for each in gone:
             if each.id in existing:
                 path = self._path(each.id)
                 fact = ColumnDropped(field_names=path, field_id=each.id)
-                self._do(DropColumn(path), fact, into)
+                self._apply_change(DropColumn(path), fact, into)
 
     def rename(self, into: list[SchemaChange] | None = None) -> None:
         """Rename every column to its target name, with temporary names for those in the way."""
         steps = self.steps.renames if into is None else into
-        for level, members in self._structs().items():
+        for level, members in self._struct_members().items():
             names = {each.id: each.name for each in members}
             pending = {
                 each.id: wanted.name
                 for each in members
-                if (wanted := self._column(each.id)) is not None and wanted.name != each.name
+                if (wanted := self._target_column(each.id)) is not None and wanted.name != each.name
             }
             # A column that is dropped after new ones are added must not block their names.
-            blockers = [each.id for each in self._gone(members)]
+            blockers = [each.id for each in self._find_dropped(members)]
             taken = {each.name for each in self._wanted.get(level, ())}
             renamed_first = [each for each in blockers if names[each] in taken]
             for each in renamed_first:
-                self._rename(each, self._free(names.values(), taken, names[each]), names, steps)
+                self._rename_column(
+                    each, self._unused_name(names.values(), taken, names[each]), names, steps
+                )
             waiting: set[int] = set()
             while pending:
                 held = set(names.values())
@@ -187,20 +193,22 @@ class _Planner:
                             f"two columns cannot both be called {next(iter(pending.values()))}"
                         )
                     waiting.add(first)
-                    self._rename(first, self._free(held, taken, names[first]), names, steps)
+                    self._rename_column(
+                        first, self._unused_name(held, taken, names[first]), names, steps
+                    )
                 else:
-                    self._rename(ready, pending.pop(ready), names, steps)
+                    self._rename_column(ready, pending.pop(ready), names, steps)
 
-    def _rename(
+    def _rename_column(
         self, field_id: int, name: str, names: dict[int, str], into: list[SchemaChange]
     ) -> None:
         path = self._path(field_id)
         fact = ColumnRenamed(field_names=path, new_name=name, field_id=field_id)
-        self._do(RenameColumn(path, name), fact, into)
+        self._apply_change(RenameColumn(path, name), fact, into)
         names[field_id] = name
 
     @staticmethod
-    def _free(held: Iterable[str], wanted: Iterable[str], name: str) -> str:
+    def _unused_name(held: Iterable[str], wanted: Iterable[str], name: str) -> str:
         taken = {*held, *wanted}
         return next(
             found for number in range(len(taken) + 1) if (found := f"{name}__{number}") not in taken
@@ -208,7 +216,7 @@ class _Planner:
 
     # Restored columns.
 
-    def come_back(self) -> None:
+    def restore_dropped_columns(self) -> None:
         """Restore dropped columns, outer ones first, and adjust their nested columns."""
         comes = False
         for field_id, (column, place) in self._target.items():
@@ -218,8 +226,8 @@ class _Planner:
             past = self._past.by_id(field_id)
             if past is None:
                 continue
-            path, back = (*self._around(place.level), column.name), past.returned
-            move = self._place_among(column, place.level) or Move(column.name, "LAST")
+            path, back = (*self._path_of_level(place.level), column.name), past.restored_field
+            move = self._position_among_members(column, place.level) or Move(column.name, "LAST")
             fact = ColumnUndropped(
                 field_names=path,
                 data_type=type_to_wire(back.type),
@@ -229,7 +237,7 @@ class _Planner:
                 initial_default=back.initial_default,
                 field_id=field_id,
             )
-            self._do(UndropColumn(path, field_id, move), fact, self.steps.rest)
+            self._apply_change(UndropColumn(path, field_id, move), fact, self.steps.rest)
             comes = True
         if comes:
             self.drop(self.steps.rest)
@@ -241,29 +249,29 @@ class _Planner:
         """Add new columns, in the order of the ids; then drop those that could not be before."""
         existing = self._existing_ids
         new = {key: each for key, (each, _) in self._target.items() if key not in existing}
-        inside = {each.id for column in new.values() for each in _inside(column)}
+        inside = {each.id for column in new.values() for each in _nested_fields(column)}
         roots = sorted(new.keys() - inside)
         while roots:
             field_id = roots.pop(0)
-            typed, late = _without_later(new[field_id].type, roots[0] if roots else None)
+            typed, late = _without_members_after(new[field_id].type, roots[0] if roots else None)
             roots = sorted([*roots, *late])
-            self._add(*self._target[field_id], typed)
-        for members in self._structs().values():
-            self._drop(self._gone(members), self.steps.rest)
+            self._add_column(*self._target[field_id], typed)
+        for members in self._struct_members().values():
+            self._drop_columns(self._find_dropped(members), self.steps.rest)
 
-    def _add(self, column: DataField, place: TypePlace, typed: DataType) -> None:
+    def _add_column(self, column: DataField, place: TypePlace, typed: DataType) -> None:
         default = column.initial_default
         if default is None:
             # Older rows have no value for it; it becomes NOT NULL later, if the rules allow it.
             typed = typed.with_nullability(nullable=True)
         wire, natural_id = type_to_wire(typed), self._builder.highest_field_id + 1
-        natural, _ = numbered(typed, natural_id, self._builder.field_id_policy)
+        natural, _ = assign_type_ids(typed, natural_id, self._builder.field_id_policy)
         is_natural = (column.id, *walk_ids(typed)) == (natural_id, *walk_ids(natural))
         change = AddColumn(
-            (*self._around(place.level), column.name),
+            (*self._path_of_level(place.level), column.name),
             wire,
             column.description,
-            self._place_among(column, place.level),
+            self._position_among_members(column, place.level),
             default,
             None if is_natural else column.id,
         )
@@ -275,15 +283,15 @@ class _Planner:
             default_value=default,
             field_id=column.id,
         )
-        self._do(change, fact, self.steps.rest)
+        self._apply_change(change, fact, self.steps.rest)
 
-    def _around(self, level: Level) -> Path:
+    def _path_of_level(self, level: Level) -> Path:
         owner, *hops = level
         return (*self._path(int(owner)), *map(str, hops)) if owner is not None else ()
 
-    def _place_among(self, column: DataField, level: Level) -> Move | None:
+    def _position_among_members(self, column: DataField, level: Level) -> Move | None:
         """Return the position of a new member: after its nearest existing predecessor."""
-        siblings = _members_at(self._fields, self._around(level))
+        siblings = _members_at(self._fields, self._path_of_level(level))
         existing = {each.id: each for each in siblings}
         wanted = [each.id for each in self._wanted[level]]
         before = [each for each in wanted[: wanted.index(column.id)] if each in existing]
@@ -298,16 +306,16 @@ class _Planner:
 
     def move(self) -> None:
         """Move members to their target order, with the fewest moves."""
-        for level, members in self._structs().items():
+        for level, members in self._struct_members().items():
             wanted = [each.id for each in self._wanted[level]]
             place = {each: index for index, each in enumerate(wanted)}
-            staying = longest_rising([place[each.id] for each in members])
-            around = self._around(level)
+            staying = longest_increasing_subset([place[each.id] for each in members])
+            around = self._path_of_level(level)
             for index, field_id in enumerate(wanted):
                 if index not in staying:
-                    self._move(field_id, wanted[index - 1] if index else None, around)
+                    self._move_column(field_id, wanted[index - 1] if index else None, around)
 
-    def _move(self, field_id: int, behind: int | None, around: Path) -> None:
+    def _move_column(self, field_id: int, behind: int | None, around: Path) -> None:
         name = self._target[field_id][0].name
         if behind is None:
             move = Move(name, "FIRST")
@@ -320,22 +328,24 @@ class _Planner:
             field_id=field_id,
             reference_id=UNSET if behind is None else behind,
         )
-        self._do(UpdateColumnPosition(move, path), fact, self.steps.rest)
+        self._apply_change(UpdateColumnPosition(move, path), fact, self.steps.rest)
 
-    def give_aspects(self) -> None:
+    def set_column_aspects(self) -> None:
         """Set the type, nullability, comment and default of every column and nested part."""
-        now = dict(_places(self._fields))
+        now = dict(_type_places_by_level(self._fields))
         derived = set()
         if self._before.primary_keys != self._after.primary_keys:
             # NOT NULL of key columns follows from the key.
             derived = set(self._after.primary_keys)
-        for key, place in _places(self._after.fields):
+        for key, place in _type_places_by_level(self._after.fields):
             there = now[key]
             is_derived = len(place.path) == 1 and place.path[0] in derived
-            self.steps.rest.extend(_aspects(there, place, is_derived=is_derived))
+            self.steps.rest.extend(_aspect_changes(there, place, is_derived=is_derived))
 
 
-def _aspects(now: TypePlace, wanted: TypePlace, *, is_derived: bool) -> Iterator[SchemaChange]:
+def _aspect_changes(
+    now: TypePlace, wanted: TypePlace, *, is_derived: bool
+) -> Iterator[SchemaChange]:
     path = wanted.path
     old, new = now.field, wanted.field
     before = None if old is None else old.default_value
@@ -354,24 +364,24 @@ def _aspects(now: TypePlace, wanted: TypePlace, *, is_derived: bool) -> Iterator
         yield UpdateColumnDefaultValue(path, after)
 
 
-def _named(fields: Iterable[DataField]) -> Iterator[tuple[int, tuple[DataField, TypePlace]]]:
+def _named_fields(fields: Iterable[DataField]) -> Iterator[tuple[int, tuple[DataField, TypePlace]]]:
     """Yield every named field that a change can address, by id."""
     for place in type_places(fields):
-        if place.field is not None and _is_reached(place):
+        if place.field is not None and _is_addressable(place):
             yield place.field.id, (place.field, place)
 
 
-def _places(fields: Iterable[DataField]) -> Iterator[tuple[Level, TypePlace]]:
+def _type_places_by_level(fields: Iterable[DataField]) -> Iterator[tuple[Level, TypePlace]]:
     """Yield every position that a change can address, keyed by its nearest field and steps."""
     for place in type_places(fields):
-        if _is_reached(place):
+        if _is_addressable(place):
             if place.field is not None:
                 yield (place.field.id,), place
             else:
                 yield (*place.level, place.path[-1]), place
 
 
-def _is_reached(place: TypePlace) -> bool:
+def _is_addressable(place: TypePlace) -> bool:
     """Return True if a change's path can address a position: not in map keys or multisets."""
     steps = zip(place.around, place.path[1:], strict=True)
     return all(
@@ -380,10 +390,10 @@ def _is_reached(place: TypePlace) -> bool:
     )
 
 
-def _structs(fields: tuple[DataField, ...]) -> Iterator[tuple[Level, tuple[DataField, ...]]]:
+def _struct_members(fields: tuple[DataField, ...]) -> Iterator[tuple[Level, tuple[DataField, ...]]]:
     """Yield the members of every struct, keyed by its level, outer structs first."""
     yield (None,), fields
-    for level, place in _places(fields):
+    for level, place in _type_places_by_level(fields):
         if isinstance(place.type, RowType):
             yield level, place.type.fields
 
@@ -392,15 +402,15 @@ def _members_at(fields: tuple[DataField, ...], around: Path) -> tuple[DataField,
     if not around:
         return fields
     column = next(each for each in fields if each.name == around[0])
-    found = locate(column, around).type
+    found = resolve_path(column, around).type
     return found.fields if isinstance(found, RowType) else ()
 
 
-def _inside(column: DataField) -> Iterator[DataField]:
+def _nested_fields(column: DataField) -> Iterator[DataField]:
     return (each for each in walk_fields([column]) if each is not column)
 
 
-def _without_later(data_type: DataType, limit: int | None) -> tuple[DataType, list[int]]:
+def _without_members_after(data_type: DataType, limit: int | None) -> tuple[DataType, list[int]]:
     """Return a type without the members with ids above `limit`, and those ids.
 
     Ids are assigned in order, so that these members can only be added one by one.
@@ -416,25 +426,25 @@ def _without_later(data_type: DataType, limit: int | None) -> tuple[DataType, li
             kept, inner = [], []
             for each in fields:
                 if each.id not in late:
-                    typed, more = _without_later(each.type, limit)
+                    typed, more = _without_members_after(each.type, limit)
                     kept.append(attrs.evolve(each, type=typed))
                     inner += more
             return attrs.evolve(data_type, fields=kept), [*late, *inner]
         case ArrayType(element=element):
-            typed, late = _without_later(element, limit)
+            typed, late = _without_members_after(element, limit)
             return attrs.evolve(data_type, element=typed), late
         case MapType(value=value):
-            typed, late = _without_later(value, limit)
+            typed, late = _without_members_after(value, limit)
             return attrs.evolve(data_type, value=typed), late
         case _:
             return data_type, []
 
 
-def longest_rising(numbers: Sequence[int]) -> set[int]:
+def longest_increasing_subset(numbers: Sequence[int]) -> set[int]:
     """Return the numbers of a longest increasing subsequence.
 
     Example:
-        >>> sorted(longest_rising([3, 0, 1, 2]))
+        >>> sorted(longest_increasing_subset([3, 0, 1, 2]))
         [0, 1, 2]
     """
     tails: list[int] = []
@@ -452,7 +462,7 @@ def longest_rising(numbers: Sequence[int]) -> set[int]:
 
 
 @frozen
-class Aligned:
+class AlignedSchema:
     """Target schema in the earlier schema's field ids.
 
     Attributes:
@@ -465,7 +475,9 @@ class Aligned:
     lost: dict[int, int]
 
 
-def align(before: Schema, after: Schema, past: PastColumns, *, is_one_table: bool) -> Aligned:
+def align_schema(
+    before: Schema, after: Schema, past: PastColumns, *, is_one_table: bool
+) -> AlignedSchema:
     """Return `after` in the ids of `before`.
 
     Args:
@@ -476,13 +488,18 @@ def align(before: Schema, after: Schema, past: PastColumns, *, is_one_table: boo
 
     Example:
         >>> one, two = Schema.of({"a": "INT", "b": "INT"}), Schema.of({"b": "INT", "c": "INT"})
-        >>> [each.id for each in align(one, two, PastColumns(), is_one_table=False).schema.fields]
+        >>> [
+        ...     each.id
+        ...     for each in align_schema(
+        ...         one, two, PastColumns(), is_one_table=False
+        ...     ).schema.fields
+        ... ]
         [1, 2]
     """
     existing = frozenset(
         found for each in before.fields for found in (each.id, *walk_ids(each.type))
     )
-    aligner = _Aligner(
+    aligner = _SchemaAligner(
         before.highest_field_id, before.field_id_policy, past, existing, is_one_table=is_one_table
     )
     fields = aligner.members(before.fields, after.fields)
@@ -500,11 +517,11 @@ def align(before: Schema, after: Schema, past: PastColumns, *, is_one_table: boo
             sorted(aligner.ids.get(each, each) for each in after.identifier_field_ids)
         ),
     )
-    return Aligned(schema, {old: new for old, new in aligner.ids.items() if old != new})
+    return AlignedSchema(schema, {old: new for old, new in aligner.ids.items() if old != new})
 
 
 @define
-class _Aligner:
+class _SchemaAligner:
     highest: int
     policy: FieldIdPolicy
     past: PastColumns
@@ -518,10 +535,10 @@ class _Aligner:
         self, before: Sequence[DataField], after: Sequence[DataField]
     ) -> tuple[DataField, ...]:
         """Return a struct's members with the ids of the earlier members that they continue."""
-        pairs = self._pairs(before, after)
-        return tuple(self._member(pairs.get(each.id), each) for each in after)
+        pairs = self._matching_members(before, after)
+        return tuple(self._align_member(pairs.get(each.id), each) for each in after)
 
-    def _pairs(
+    def _matching_members(
         self, before: Sequence[DataField], after: Sequence[DataField]
     ) -> dict[int, DataField]:
         if self.is_one_table:
@@ -529,13 +546,13 @@ class _Aligner:
             return {
                 each.id: old[each.id]
                 for each in after
-                if each.id in old and continues(old[each.id].type, each.type)
+                if each.id in old and has_compatible_shape(old[each.id].type, each.type)
             }
         named = {each.name: each for each in before}
         pairs = {
             each.id: named[each.name]
             for each in after
-            if each.name in named and continues(named[each.name].type, each.type)
+            if each.name in named and has_compatible_shape(named[each.name].type, each.type)
         }
         taken = {each.id for each in pairs.values()}
         left = {each.id: each for each in before if each.id not in taken}
@@ -545,40 +562,42 @@ class _Aligner:
                 pairs[each.id] = counterpart
         return pairs
 
-    def _member(self, old: DataField | None, new: DataField) -> DataField:
+    def _align_member(self, old: DataField | None, new: DataField) -> DataField:
         if old is not None:
             self.ids[new.id] = old.id
-            return attrs.evolve(new, id=old.id, type=self._type(old.type, new.type))
+            return attrs.evolve(new, id=old.id, type=self._align_type(old.type, new.type))
         own = [new.id, *walk_ids(new.type)]
         if self.is_one_table and all(each > self.highest for each in own):
             self.ids |= {each.id: each.id for each in walk_fields([new])}
             return new
-        gone = self._gone(new)
+        gone = self._find_dropped(new)
         if gone is not None:
             self.ids[new.id] = new.id
-            return attrs.evolve(new, type=self._type(gone.type, new.type))
-        return attrs.evolve(new, id=_waiting(new.id))
+            return attrs.evolve(new, type=self._align_type(gone.type, new.type))
+        return attrs.evolve(new, id=_placeholder_id(new.id))
 
-    def _gone(self, column: DataField) -> DataField | None:
+    def _find_dropped(self, column: DataField) -> DataField | None:
         """Return the dropped column that a column restores, in restored form; None if it cannot."""
         if not self.is_one_table or column.id > self.highest:
             return None
         found = self.past.by_id(column.id)
-        if found is None or not continues(found.field.type, column.type):
+        if found is None or not has_compatible_shape(found.field.type, column.type):
             return None
-        back = found.returned
+        back = found.restored_field
         own = {back.id, *walk_ids(back.type)}
         return back if self.existing.isdisjoint(own) else None
 
-    def _type(self, old: DataType, new: DataType) -> DataType:
+    def _align_type(self, old: DataType, new: DataType) -> DataType:
         match old, new:
             case RowType(fields=before), RowType(fields=after):
                 return attrs.evolve(new, fields=self.members(before, after))
             case ArrayType(element=before), ArrayType(element=after):
-                element = self._type(before, after)
+                element = self._align_type(before, after)
                 return attrs.evolve(new, element=element, element_id=old.element_id)
             case MapType(value=before), MapType(value=after):
-                return attrs.evolve(old, nullable=new.nullable, value=self._type(before, after))
+                return attrs.evolve(
+                    old, nullable=new.nullable, value=self._align_type(before, after)
+                )
             case _:
                 return new
 
@@ -586,54 +605,57 @@ class _Aligner:
         """Return columns with new ids for those whose own ids are not available."""
         kept = (each for member in fields for each in (member.id, *walk_ids(member.type)))
         self._next = max(self.highest, *kept, 0) + 1 if self.is_one_table else self.highest + 1
-        return self._numbered(fields)
+        return self._number_fields(fields)
 
-    def _numbered(self, fields: tuple[DataField, ...]) -> tuple[DataField, ...]:
-        return tuple(map(self._numbered_one, fields))
+    def _number_fields(self, fields: tuple[DataField, ...]) -> tuple[DataField, ...]:
+        return tuple(map(self._number_field, fields))
 
-    def _numbered_one(self, member: DataField) -> DataField:
+    def _number_field(self, member: DataField) -> DataField:
         if member.id >= 0:
-            return attrs.evolve(member, type=self._numbered_type(member.type))
-        typed, highest = numbered(member.type, self._next, self.policy)
+            return attrs.evolve(member, type=self._number_type(member.type))
+        typed, highest = assign_type_ids(member.type, self._next, self.policy)
         fresh = attrs.evolve(member, id=self._next, type=typed)
         self._next = max(highest, self._next) + 1
-        own = attrs.evolve(member, id=_waiting(member.id))
+        own = attrs.evolve(member, id=_placeholder_id(member.id))
         for old, new in zip(walk_fields([own]), walk_fields([fresh]), strict=True):
             self.ids[old.id] = new.id
         return fresh
 
-    def _numbered_type(self, data_type: DataType) -> DataType:
+    def _number_type(self, data_type: DataType) -> DataType:
         match data_type:
             case RowType(fields=fields):
-                return attrs.evolve(data_type, fields=self._numbered(fields))
+                return attrs.evolve(data_type, fields=self._number_fields(fields))
             case ArrayType(element=element):
-                return attrs.evolve(data_type, element=self._numbered_type(element))
+                return attrs.evolve(data_type, element=self._number_type(element))
             case MapType(value=value):
-                return attrs.evolve(data_type, value=self._numbered_type(value))
+                return attrs.evolve(data_type, value=self._number_type(value))
             case _:
                 return data_type
 
 
-def _waiting(field_id: int) -> int:
+def _placeholder_id(field_id: int) -> int:
     """Return the placeholder for an id that is not available; of a placeholder, the id."""
     return -field_id - 1
 
 
-def continues(before: DataType, after: DataType) -> bool:
+def has_compatible_shape(before: DataType, after: DataType) -> bool:
     """Return whether the shapes of two types allow changes from one to the other.
 
     Example:
         >>> from ledger.model.types import STRING, IntType
-        >>> continues(IntType(), STRING), continues(IntType(), ArrayType(IntType()))
+        >>> (
+        ...     has_compatible_shape(IntType(), STRING),
+        ...     has_compatible_shape(IntType(), ArrayType(IntType())),
+        ... )
         (True, False)
     """
     match before, after:
         case RowType(), RowType():
             return True
         case ArrayType(element=old), ArrayType(element=new):
-            return continues(old, new)
+            return has_compatible_shape(old, new)
         case MapType(key=same, value=old), MapType(key=key, value=new):
-            return same == key and continues(old, new)
+            return same == key and has_compatible_shape(old, new)
         case _:
             bare = before.with_nullability(nullable=after.nullable)
             if before.depth and not after.depth:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from attrs import field, frozen
 
-from ledger.audit.migration import Change, Migration, migrate
-from ledger.audit.views import DIFFERENCES, as_rows
+from ledger.audit.migration import Change, Migration, plan_migration
+from ledger.audit.views import DIFFERENCES, rows_of_attributes
 from ledger.model.iceberg_layout import PartitionSpec, SortOrder
 from ledger.model.messages import first_few, html_table
 from ledger.model.schema import Schema
@@ -49,7 +49,7 @@ class TableDiff:
     @cached_property
     def migration(self) -> Migration:
         """The migration of schema and layout from the first state to the second."""
-        return migrate(self.before, self.after, self._past())
+        return plan_migration(self.before, self.after, self._past())
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -66,11 +66,11 @@ class TableDiff:
 
     def to_arrow(self) -> pa.Table:
         """Return the rows as an Arrow table."""
-        return as_rows(DIFFERENCES, self.rows).to_arrow()
+        return rows_of_attributes(DIFFERENCES, self.rows).to_arrow()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Export the rows as an Arrow stream to another engine."""
-        return as_rows(DIFFERENCES, self.rows).__arrow_c_stream__(requested_schema)
+        return rows_of_attributes(DIFFERENCES, self.rows).__arrow_c_stream__(requested_schema)
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return the changes as JSON objects that `alter` takes."""
@@ -97,38 +97,52 @@ def differences(before: TableState, after: TableState) -> Iterator[DiffRow]:
 
     Example:
         >>> one, two = Schema.of({"a": "INT"}), Schema.of({"b": "INT"})
-        >>> [(each.what, each.before, each.after) for each in _columns(one, two)]
+        >>> [(each.what, each.before, each.after) for each in _column_differences(one, two)]
         [('field 0', 'a INT', 'b INT')]
     """
     one, two = before.schema, after.schema
-    yield from _columns(one, two)
-    yield from _texts("column order", _order_among(one, two), _order_among(two, one))
-    yield from _texts("primary key", _listed(one.primary_keys), _listed(two.primary_keys))
-    yield from _texts("partition keys", _listed(one.partition_keys), _listed(two.partition_keys))
-    yield from _texts("identifier fields", _identifiers(one), _identifiers(two))
-    yield from _mapped("option ", one.options, two.options)
-    yield from _texts("comment", one.comment, two.comment)
-    yield from _texts("partition spec", _spec(before.spec, one), _spec(after.spec, two))
-    yield from _texts("sort order", _order(before.sort_order, one), _order(after.sort_order, two))
-    yield from _mapped("tag ", _tags(before), _tags(after))
-    yield from _mapped("branch ", _branches(before), _branches(after))
-    yield from _mapped("", _contents(before), _contents(after))
+    yield from _column_differences(one, two)
+    yield from _text_difference(
+        "column order", _common_column_order(one, two), _common_column_order(two, one)
+    )
+    yield from _text_difference(
+        "primary key", _join_names(one.primary_keys), _join_names(two.primary_keys)
+    )
+    yield from _text_difference(
+        "partition keys", _join_names(one.partition_keys), _join_names(two.partition_keys)
+    )
+    yield from _text_difference(
+        "identifier fields", _identifier_field_names(one), _identifier_field_names(two)
+    )
+    yield from _mapping_differences("option ", one.options, two.options)
+    yield from _text_difference("comment", one.comment, two.comment)
+    yield from _text_difference(
+        "partition spec", _describe_spec(before.spec, one), _describe_spec(after.spec, two)
+    )
+    yield from _text_difference(
+        "sort order",
+        _describe_sort_order(before.sort_order, one),
+        _describe_sort_order(after.sort_order, two),
+    )
+    yield from _mapping_differences("tag ", _tag_texts(before), _tag_texts(after))
+    yield from _mapping_differences("branch ", _branch_texts(before), _branch_texts(after))
+    yield from _mapping_differences("", _content_texts(before), _content_texts(after))
 
 
-def _columns(before: Schema, after: Schema) -> Iterator[DiffRow]:
-    yield from _mapped("field ", _described(before), _described(after))
+def _column_differences(before: Schema, after: Schema) -> Iterator[DiffRow]:
+    yield from _mapping_differences("field ", _column_texts(before), _column_texts(after))
 
 
-def _described(schema: Schema) -> dict[int, str]:
+def _column_texts(schema: Schema) -> dict[int, str]:
     return {
-        place.field.id: _column(place, place.field)
+        place.field.id: _describe_column(place, place.field)
         for place in type_places(schema.fields)
         if place.field is not None
     }
 
 
-def _column(place: TypePlace, column: DataField) -> str:
-    text = f"{place.name} {_type(column.type)}"
+def _describe_column(place: TypePlace, column: DataField) -> str:
+    text = f"{place.name} {_type_text(column.type)}"
     if column.initial_default is not None:
         text += f" INITIAL DEFAULT {column.initial_default!r}"
     if column.default_value is not None:
@@ -138,7 +152,7 @@ def _column(place: TypePlace, column: DataField) -> str:
     return text
 
 
-def _type(data_type: DataType) -> str:
+def _type_text(data_type: DataType) -> str:
     if not data_type.depth:
         return format_type(data_type)
     # Members of a ROW are separate rows; other nested types are shown whole.
@@ -148,7 +162,7 @@ def _type(data_type: DataType) -> str:
     return data_type.root if data_type.nullable else f"{data_type.root} NOT NULL"
 
 
-def _mapped(
+def _mapping_differences(
     noun: str,
     before: Mapping[int, str] | Mapping[str, str],
     after: Mapping[int, str] | Mapping[str, str],
@@ -156,18 +170,18 @@ def _mapped(
     old = {str(key): value for key, value in before.items()}
     new = {str(key): value for key, value in after.items()}
     for key in dict.fromkeys((*old, *new)):
-        yield from _texts(f"{noun}{key}", old.get(key), new.get(key))
+        yield from _text_difference(f"{noun}{key}", old.get(key), new.get(key))
 
 
-def _tags(state: TableState) -> dict[str, str]:
+def _tag_texts(state: TableState) -> dict[str, str]:
     return {name: f"snapshot {each.snapshot_id}" for name, each in state.tags.items()}
 
 
-def _branches(state: TableState) -> dict[str, str]:
+def _branch_texts(state: TableState) -> dict[str, str]:
     return {name: f"snapshot {each.head_id}" for name, each in state.branches.items()}
 
 
-def _contents(state: TableState) -> dict[str, str]:
+def _content_texts(state: TableState) -> dict[str, str]:
     totals = state.totals
     return {
         "snapshot": "none" if state.snapshot is None else str(state.snapshot.id),
@@ -178,27 +192,27 @@ def _contents(state: TableState) -> dict[str, str]:
     }
 
 
-def _texts(what: str, before: str | None, after: str | None) -> Iterator[DiffRow]:
+def _text_difference(what: str, before: str | None, after: str | None) -> Iterator[DiffRow]:
     if before != after:
         yield DiffRow(what, before, after)
 
 
-def _order_among(schema: Schema, other: Schema) -> str:
+def _common_column_order(schema: Schema, other: Schema) -> str:
     kept = {each.id for each in other.fields}
     return " ".join(str(each.id) for each in schema.fields if each.id in kept)
 
 
-def _listed(names: Sequence[str]) -> str | None:
+def _join_names(names: Sequence[str]) -> str | None:
     return ", ".join(names) or None
 
 
-def _identifiers(schema: Schema) -> str | None:
-    names = _names(schema)
-    return _listed([names.get(each, str(each)) for each in schema.identifier_field_ids])
+def _identifier_field_names(schema: Schema) -> str | None:
+    names = _names_by_field_id(schema)
+    return _join_names([names.get(each, str(each)) for each in schema.identifier_field_ids])
 
 
-def _spec(spec: PartitionSpec, schema: Schema) -> str:
-    names = _names(schema)
+def _describe_spec(spec: PartitionSpec, schema: Schema) -> str:
+    names = _names_by_field_id(schema)
     fields = (
         f"{each.name}={each.transform}({names.get(each.source_id, each.source_id)})"
         for each in spec.fields
@@ -206,8 +220,8 @@ def _spec(spec: PartitionSpec, schema: Schema) -> str:
     return f"spec {spec.spec_id}: {', '.join(fields) or 'unpartitioned'}"
 
 
-def _order(order: SortOrder, schema: Schema) -> str:
-    names = _names(schema)
+def _describe_sort_order(order: SortOrder, schema: Schema) -> str:
+    names = _names_by_field_id(schema)
     fields = (
         f"{each.transform}({names.get(each.source_id, each.source_id)}) {each.direction} "
         f"{each.null_order}"
@@ -216,5 +230,5 @@ def _order(order: SortOrder, schema: Schema) -> str:
     return f"order {order.order_id}: {', '.join(fields) or 'unsorted'}"
 
 
-def _names(schema: Schema) -> dict[int, str]:
+def _names_by_field_id(schema: Schema) -> dict[int, str]:
     return {each.field.id: each.name for each in type_places(schema.fields) if each.field}

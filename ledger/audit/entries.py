@@ -17,7 +17,7 @@ from ledger.decide.operations import in_words
 from ledger.events.commit import Commit, Transaction, kind_of
 from ledger.events.imported import SnapshotRefRemoved, SnapshotRefSet
 from ledger.events.snapshots import BranchCommitted, BranchHead, SnapshotCommitted, SnapshotFacts
-from ledger.log.codec import Sketch, SketchedTransaction
+from ledger.log.codec import Sketch, TransactionOutline
 from ledger.log.segments import WORTH, segment_of
 from ledger.log.stream_log import StreamLog
 from ledger.log.time_travel import head_state
@@ -103,7 +103,7 @@ class Entry:
 
 
 @frozen(kw_only=True)
-class WantedEntries:
+class EntryFilter:
     """Filter of audit entries; an attribute that is None does not filter.
 
     Attributes:
@@ -129,7 +129,7 @@ class WantedEntries:
     branch: str | None = None
 
     @cached_property
-    def _pattern(self) -> re.Pattern[str] | None:
+    def _message_pattern(self) -> re.Pattern[str] | None:
         if self.message is None:
             return None
         try:
@@ -139,7 +139,7 @@ class WantedEntries:
                 f"message={self.message!r} is no regular expression: {error}"
             ) from error
 
-    def takes(self, commit: Sketch, transaction: SketchedTransaction) -> bool:
+    def takes(self, commit: Sketch, transaction: TransactionOutline) -> bool:
         """Return whether a transaction matches, as far as its sketch shows.
 
         Raises:
@@ -154,35 +154,37 @@ class WantedEntries:
             and (not self.kinds or any(each.type in self.kinds for each in transaction.events))
             and (self.branch is None or any(e.type in _OF_BRANCHES for e in transaction.events))
             # Values in sidecar files are only known after they are read.
-            and (not isinstance(transaction.outside, UnsetType) or self.says(transaction))
+            and (not isinstance(transaction.outside, UnsetType) or self.matches_texts(transaction))
         )
 
-    def says(self, transaction: SketchedTransaction | Transaction[Any]) -> bool:
+    def matches_texts(self, transaction: TransactionOutline | Transaction[Any]) -> bool:
         """Return whether a transaction's author and message match.
 
         Raises:
             InvalidInputError: The message is not a regular expression.
         """
-        pattern = self._pattern
-        return (self.author is None or self._part in transaction.author.casefold()) and (
+        pattern = self._message_pattern
+        return (self.author is None or self._author_part in transaction.author.casefold()) and (
             pattern is None or pattern.search(transaction.message) is not None
         )
 
     def is_of_branch(self, transaction: Transaction[Any]) -> bool:
         """Return whether a transaction changed the wanted branch; True if no branch is wanted."""
         return self.branch is None or any(
-            self.branch == _branch_of(each) for each in transaction.events
+            self.branch == _branch_name_of(each) for each in transaction.events
         )
 
     @cached_property
-    def _part(self) -> str:
+    def _author_part(self) -> str:
         return (self.author or "").casefold()
 
-    def takes_any(self, commit: Sketch) -> bool:
+    def matches_any_transaction(self, commit: Sketch) -> bool:
         """Return whether a transaction of a commit matches, or the commit ends the search."""
-        return self.is_over(commit) or any(self.takes(commit, each) for each in commit.transactions)
+        return self.ends_search(commit) or any(
+            self.takes(commit, each) for each in commit.transactions
+        )
 
-    def passes(self, _version: int, body: bytes) -> bool:
+    def can_skip_body(self, _version: int, body: bytes) -> bool:
         """Return whether the bytes of a commit's file show that it does not match.
 
         Plain text appears in the bytes as it is; text in another case, escaped or in a sidecar
@@ -191,9 +193,9 @@ class WantedEntries:
         if self.since_millis is not None:
             # Decoding is needed to see the end of the search.
             return False
-        if self.kinds and not any(each in body for each in self._marks):
+        if self.kinds and not any(each in body for each in self._event_kind_markers):
             return _ANY_KIND in body
-        plain = self._plain_part
+        plain = self._author_part_bytes
         return (
             plain is not None
             and plain not in body.lower()
@@ -203,16 +205,16 @@ class WantedEntries:
         )
 
     @cached_property
-    def _marks(self) -> tuple[bytes, ...]:
+    def _event_kind_markers(self) -> tuple[bytes, ...]:
         return tuple(b'{"type":"%s"' % each.encode() for each in self.kinds)
 
     @cached_property
-    def _plain_part(self) -> bytes | None:
-        part = self._part
+    def _author_part_bytes(self) -> bytes | None:
+        part = self._author_part
         is_plain = part.isascii() and part.isprintable() and not set(part) & set('\\"')
         return part.encode() if part and is_plain else None
 
-    def is_over(self, commit: Sketch) -> bool:
+    def ends_search(self, commit: Sketch) -> bool:
         """Return whether neither a commit nor any before it can match."""
         if commit.version < self.first:
             return True
@@ -220,7 +222,7 @@ class WantedEntries:
         return self.since_millis is not None and commit.time_millis < self.since_millis
 
 
-def wanted_of(  # noqa: PLR0913 - each is a question of its own
+def make_entry_filter(  # noqa: PLR0913 - each is a question of its own
     *,
     last: int | None = None,
     since: datetime | int | None = None,
@@ -230,9 +232,9 @@ def wanted_of(  # noqa: PLR0913 - each is a question of its own
     message: str | None = None,
     column_id: int | None = None,
     branch: str | None = None,
-) -> WantedEntries:
+) -> EntryFilter:
     """Return the filter for the arguments of `Table.entries`."""
-    return WantedEntries(
+    return EntryFilter(
         last=last,
         since_millis=None if since is None else millis(since),
         until_millis=None if until is None else millis(until),
@@ -244,7 +246,7 @@ def wanted_of(  # noqa: PLR0913 - each is a question of its own
     )
 
 
-def entries(log: StreamLog[Any, Any], table: str, wanted: WantedEntries) -> Iterator[Entry]:
+def entries(log: StreamLog[Any, Any], table: str, wanted: EntryFilter) -> Iterator[Entry]:
     """Yield the matching entries of a stream, newest first.
 
     Reads backwards and lazily: older commits are only read when the caller continues. A column
@@ -255,19 +257,29 @@ def entries(log: StreamLog[Any, Any], table: str, wanted: WantedEntries) -> Iter
     """
     head = head_state(log).version
     last = head if wanted.last is None else min(wanted.last, head)
-    touching = None if wanted.column_id is None else _touching(log, wanted.column_id, last)
-    for sketch, commit in _backwards(log, wanted, last, None if touching is None else [*touching]):
-        if wanted.is_over(sketch):
+    transactions_changing = (
+        None if wanted.column_id is None else _transactions_of_column(log, wanted.column_id, last)
+    )
+    for sketch, commit in _commits_backwards(
+        log, wanted, last, None if transactions_changing is None else [*transactions_changing]
+    ):
+        if wanted.ends_search(sketch):
             return
-        places = range(len(commit.transactions)) if touching is None else touching[commit.version]
+        places = (
+            range(len(commit.transactions))
+            if transactions_changing is None
+            else transactions_changing[commit.version]
+        )
         for place in reversed(places):
             resolved, transaction = sketch.transactions[place], commit.transactions[place]
-            takes = wanted.takes(sketch, resolved) and wanted.says(transaction)
+            takes = wanted.takes(sketch, resolved) and wanted.matches_texts(transaction)
             if takes and wanted.is_of_branch(transaction):
                 yield Entry(table, commit, transaction)
 
 
-def _touching(log: StreamLog[Any, Any], column_id: int, last: int) -> dict[int, list[int]]:
+def _transactions_of_column(
+    log: StreamLog[Any, Any], column_id: int, last: int
+) -> dict[int, list[int]]:
     """Return the indexes of transactions that changed a column, by version, oldest first."""
     # Imported here: a log without a column filter does not need column histories.
     from ledger.audit.column_history import RequestedHistories, column_histories
@@ -275,62 +287,67 @@ def _touching(log: StreamLog[Any, Any], column_id: int, last: int) -> dict[int, 
     found: dict[int, list[int]] = {}
     for version, place in column_histories(
         log, last, RequestedHistories(column=column_id)
-    ).touching(column_id):
+    ).transactions_changing(column_id):
         found.setdefault(version, []).append(place)
     return found
 
 
-def _branch_of(event: object) -> str | None:
+def _branch_name_of(event: object) -> str | None:
     """Return the name of the branch that an event is about; None if it is about none."""
     named = _BRANCH_NAMES.get(type(event))
     return None if named is None else named(event)
 
 
-def _forwarded(event: SnapshotCommitted) -> str | None:
+def _fast_forwarded_branch(event: SnapshotCommitted) -> str | None:
     to = event.fast_forward_to
     return to.branch_name if isinstance(to, BranchHead) else None
 
 
 _BRANCH_NAMES: dict[type, Callable[[Any], str | None]] = {
     BranchCommitted: lambda it: it.branch_name,
-    SnapshotCommitted: _forwarded,
+    SnapshotCommitted: _fast_forwarded_branch,
     SnapshotRefSet: lambda it: it.ref_name,
     SnapshotRefRemoved: lambda it: it.ref_name,
 }
 _OF_BRANCHES = frozenset(map(kind_of, _BRANCH_NAMES))
 
 
-def _resolved(
+def _read_matching_commits(
     log: StreamLog[Any, Any],
-    wanted: WantedEntries,
+    wanted: EntryFilter,
     first: int,
     last: int,
     only: Sequence[int] | None,
 ) -> list[tuple[Sketch, Commit[Any]]]:
     """Return the commits from `first` to `last`, or among some of them, that may match."""
-    passes, takes = wanted.passes, wanted.takes_any
+    can_skip_body, takes = wanted.can_skip_body, wanted.matches_any_transaction
     if only is None:
-        some = [*log.some_commits(first, last, takes, passes)]
+        some = [*log.find_matching_commits(first, last, takes, can_skip_body)]
     elif len(only) < WORTH:
-        some = [*log.commits_of(only, takes)]
+        some = [*log.commits_at(only, takes)]
     else:
         among = frozenset(only)
-        passes, takes = partial(_is_other, among), partial(_is_one_of, among, takes)
-        some = [*log.some_commits(first, last, takes, passes)]
+        can_skip_body, takes = (
+            partial(_is_unlisted_version, among),
+            partial(_is_listed_and_matching, among, takes),
+        )
+        some = [*log.find_matching_commits(first, last, takes, can_skip_body)]
     resolved = log.personal.resolve([commit for _, commit in some])
     return [(sketch, commit) for (sketch, _), commit in zip(some, resolved, strict=True)]
 
 
-def _is_other(only: Collection[int], version: int, _body: bytes) -> bool:
+def _is_unlisted_version(only: Collection[int], version: int, _body: bytes) -> bool:
     return version not in only
 
 
-def _is_one_of(only: Collection[int], takes: Callable[[Sketch], bool], commit: Sketch) -> bool:
+def _is_listed_and_matching(
+    only: Collection[int], takes: Callable[[Sketch], bool], commit: Sketch
+) -> bool:
     return commit.version in only and takes(commit)
 
 
-def _backwards(
-    log: StreamLog[Any, Any], wanted: WantedEntries, last: int, only: Sequence[int] | None
+def _commits_backwards(
+    log: StreamLog[Any, Any], wanted: EntryFilter, last: int, only: Sequence[int] | None
 ) -> Iterator[tuple[Sketch, Commit[Any]]]:
     first, size = wanted.first, _FIRST_READ
     while last >= first:
@@ -339,10 +356,10 @@ def _backwards(
             begin = max(first, segment_of(last)[0])
         some = None if only is None else only[bisect_left(only, begin) : bisect_right(only, last)]
         if some is None or some:
-            yield from reversed(_resolved(log, wanted, begin, last, some))
+            yield from reversed(_read_matching_commits(log, wanted, begin, last, some))
         last, size = begin - 1, min(2 * size, _MOST_READ)
 
 
-def merged(streams: Iterable[Iterator[Entry]]) -> Iterator[Entry]:
+def merge_entries_by_time(streams: Iterable[Iterator[Entry]]) -> Iterator[Entry]:
     """Yield the entries of several streams merged by time, newest first."""
     return heapq.merge(*streams, key=lambda each: -each.time_millis)

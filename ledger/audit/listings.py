@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from attrs import evolve, frozen
 
-from ledger.audit.entries import Entry, WantedEntries, entries, merged
+from ledger.audit.entries import Entry, EntryFilter, entries, merge_entries_by_time
 from ledger.audit.views import Columns, Row, Rows
 from ledger.events.snapshots import snapshot_events
 from ledger.history.older import TableLog, state_at_snapshot
@@ -19,10 +19,10 @@ from ledger.log.request import find_commit
 from ledger.log.stream_log import StreamLog
 from ledger.log.time_travel import effective_millis
 from ledger.model.errors import LedgerError
-from ledger.model.file_change import FileChange, kept_at
-from ledger.model.instant import ClockCorrection, true_millis
+from ledger.model.file_change import FileChange, sidecar_location_of
+from ledger.model.instant import ClockCorrection, corrected_commit_millis
 from ledger.model.snapshot import Snapshot
-from ledger.state.catalog_builder import ABOUT_TABLES, PastTable, PastTables
+from ledger.state.catalog_builder import ABOUT_TABLES, LiveOrDroppedTable, LiveOrDroppedTables
 from ledger.state.native_origin import OriginSnapshot
 from ledger.state.snapshots import snapshot_of
 from ledger.state.table import TableState
@@ -60,7 +60,7 @@ class RunningSums:
     def take(self, changes: Iterable[FileChange]) -> None:
         """Add file changes, in the log's order: the ADD of a file before its DELETE."""
         for each in changes:
-            path = _path(self._state, each)
+            path = _partition_path(self._state, each)
             sign = 1 if each.kind == "ADD" else -1
             rows, count, length = self.by_path.get(path, (0, 0, 0))
             rows += sign * each.record_count
@@ -72,10 +72,12 @@ class RunningSums:
                 del self.by_path[path]
 
 
-def _path(state: TableState, file: FileChange) -> str:
+def _partition_path(state: TableState, file: FileChange) -> str:
     names = (each.name for each in state.spec_by_id(file.spec_id).fields)
     pairs = zip(names, file.partition, strict=False)
-    shown = (f"{name}={value if kept_at(value) is None else ERASED}" for name, value in pairs)
+    shown = (
+        f"{name}={value if sidecar_location_of(value) is None else ERASED}" for name, value in pairs
+    )
     return "/".join(shown) or "(unpartitioned)"
 
 
@@ -94,7 +96,7 @@ def changed_partitions(
 _AT_ONCE = 16
 
 
-def past_tables(catalog: StreamLog[Any, Any]) -> list[PastTable]:
+def past_tables(catalog: StreamLog[Any, Any]) -> list[LiveOrDroppedTable]:
     """Return all tables in a catalog's log, including dropped ones, in order of creation.
 
     Tables that a copied ledger left to its original are excluded.
@@ -105,15 +107,15 @@ def past_tables(catalog: StreamLog[Any, Any]) -> list[PastTable]:
     head = catalog.head
     if head is None:
         return []
-    found = catalog.some_commits(0, head.state.version, _is_about_tables)
-    return [*PastTables.of(commit for _, commit in found)]
+    found = catalog.find_matching_commits(0, head.state.version, _is_about_tables)
+    return [*LiveOrDroppedTables.of(commit for _, commit in found)]
 
 
-def whole_log(
+def entries_of_all_streams(
     catalog: StreamLog[Any, Any],
-    log_of: Callable[[PastTable], StreamLog[Any, Any] | None],
+    log_of: Callable[[LiveOrDroppedTable], StreamLog[Any, Any] | None],
     database: str | None,
-    wanted: WantedEntries,
+    wanted: EntryFilter,
 ) -> Iterator[Entry]:
     """Yield the entries of a catalog and of every table that it ever had, newest first.
 
@@ -129,12 +131,12 @@ def whole_log(
         log = log_of(each) if inside else None
         if log is not None:
             matching = entries(log, str(each.identifier), wanted)
-            streams.append(map(partial(_from_table, each), matching))
-    return merged(streams)
+            streams.append(map(partial(_with_later_table_name, each), matching))
+    return merge_entries_by_time(streams)
 
 
 @frozen
-class Searched:
+class SearchedStream:
     """Stream to search for a commit id.
 
     Attributes:
@@ -147,7 +149,7 @@ class Searched:
     open: Callable[[], StreamLog[Any, Any]]
     is_dropped: bool = False
 
-    def look(self, commit_id: str) -> Entry | str | None:
+    def find_entry(self, commit_id: str) -> Entry | str | None:
         """Return the entry of a commit id, None, or the reason why the log is not readable."""
         try:
             log = self.open()
@@ -178,13 +180,13 @@ class FoundCommits:
 
 
 def find_commits(
-    commit_id: str, streams: Sequence[Searched], on_progress: Callable[[int, int], None]
+    commit_id: str, streams: Sequence[SearchedStream], on_progress: Callable[[int, int], None]
 ) -> FoundCommits:
     """Search several streams for a commit id, concurrently because remote stores are slow."""
     entries: list[Entry] = []
     unread: dict[str, str] = {}
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="find-commits") as pool:
-        looks = pool.map(lambda each: each.look(commit_id), streams)
+        looks = pool.map(lambda each: each.find_entry(commit_id), streams)
         for done, (each, found) in enumerate(zip(streams, looks, strict=True), 1):
             if isinstance(found, Entry):
                 entries.append(found)
@@ -198,7 +200,7 @@ def _is_about_tables(commit: Sketch) -> bool:
     return any(event.type in ABOUT_TABLES for each in commit.transactions for event in each.events)
 
 
-def _from_table(table: PastTable, entry: Entry) -> Entry:
+def _with_later_table_name(table: LiveOrDroppedTable, entry: Entry) -> Entry:
     """Return an entry of a table's log with the table's later name and drop."""
     then = str(table.name_at(entry.commit.time_millis))
     return evolve(entry, then=then, is_dropped=table.dropped_millis is not None)
@@ -230,7 +232,7 @@ class ListedSnapshot(NamedTuple):
             listed: The snapshot.
             schema_id: Id of its schema, if the snapshot does not name one.
         """
-        return cls(listed.version, listed.in_schema(schema_id))
+        return cls(listed.version, listed.with_default_schema(schema_id))
 
 
 def snapshot_rows(log: TableLog, state: TableState, corrections: Sequence[ClockCorrection]) -> Rows:
@@ -271,29 +273,34 @@ def listed(
         ids: Ids of its snapshots.
         corrections: The corrections of clocks that were ahead.
     """
-    known = [ListedSnapshot.of(each, state.schema.id) for each in _listed(state, ids)]
+    known = [ListedSnapshot.of(each, state.schema.id) for each in _origin_snapshots(state, ids)]
     if known:
         return known
     of_main = () if state.on_branch is not None else ids
     kept = [each for each in of_main if each >= state.earliest_snapshot_id]
     first = state_at_snapshot(log, min(kept)).version if kept else state.version + 1
-    found = {each.snapshot.id: each for each in _since(log, first, state.version, corrections)}
+    found = {
+        each.snapshot.id: each
+        for each in _snapshots_of_commits(log, first, state.version, corrections)
+    }
     for snapshot_id in ids:
         if snapshot_id not in found:
             then = state_at_snapshot(log, snapshot_id)
             if then.snapshot is not None:
-                then_millis = true_millis(corrections, then.version, then.snapshot.time_millis)
+                then_millis = corrected_commit_millis(
+                    corrections, then.version, then.snapshot.time_millis
+                )
                 snapshot = evolve(then.snapshot, time_millis=then_millis)
                 found[snapshot_id] = ListedSnapshot(then.version, snapshot)
     return [found[each] for each in ids if each in found]
 
 
-def _listed(state: TableState, ids: Sequence[int]) -> Iterator[OriginSnapshot]:
+def _origin_snapshots(state: TableState, ids: Sequence[int]) -> Iterator[OriginSnapshot]:
     found = map(state.origin.listed_snapshot, ids)
     return (each for each in found if each is not None)
 
 
-def _since(
+def _snapshots_of_commits(
     log: TableLog, first: int, last: int, corrections: Sequence[ClockCorrection]
 ) -> Iterator[ListedSnapshot]:
     for read in log.commits(first, last):

@@ -15,8 +15,8 @@ from attrs import frozen
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from ledger.audit.column_migration import Aligned, ColumnSteps, align, column_steps
-from ledger.decide.format_rules import BoundNames, Reach
+from ledger.audit.column_migration import AlignedSchema, ColumnSteps, align_schema, column_steps
+from ledger.decide.format_rules import BoundNames, ReadableReach
 from ledger.decide.table import PendingTableChanges
 from ledger.events import SchemaChange, TableEvent
 from ledger.events.commit import FORMAT, Commit, Outside, Transaction
@@ -67,63 +67,67 @@ def layout_changes(
     }
     sources = {old: paths[new] for old, new in new_ids.items() if new in paths}
     sources |= {key: path for key, path in paths.items() if key not in sources}
-    yield from _specs(before, target, sources, new_ids)
-    orders = [_in_ids(each, new_ids) for each in target.sort_orders]
-    yield from _orders(before, orders, _in_ids(target.sort_order, new_ids), paths)
+    yield from _spec_changes(before, target, sources, new_ids)
+    orders = [_order_in_earlier_ids(each, new_ids) for each in target.sort_orders]
+    yield from _sort_order_changes(
+        before, orders, _order_in_earlier_ids(target.sort_order, new_ids), paths
+    )
 
 
-def _specs(
+def _spec_changes(
     before: TableState, target: TableState, sources: Mapping[int, Path], new_ids: Mapping[int, int]
 ) -> Iterator[SpecChange]:
     current = before.spec
     goes_on = target.specs[: len(before.specs)] == before.specs
     later = target.specs[len(before.specs) :] if goes_on else ()
     for spec in later:
-        yield UpdatePartitionSpec(tuple(_updates(current, spec, sources, new_ids)))
+        yield UpdatePartitionSpec(tuple(_spec_field_updates(current, spec, sources, new_ids)))
         current = spec
     if not goes_on:
-        kept = _beginning(current, target.spec, new_ids)
-        yield from _update(current, kept, sources, new_ids)
+        kept = _preceding_empty_spec(current, target.spec, new_ids)
+        yield from _spec_update_change(current, kept, sources, new_ids)
         current = kept
-    yield from _update(current, target.spec, sources, new_ids)
+    yield from _spec_update_change(current, target.spec, sources, new_ids)
 
 
-def _beginning(
+def _preceding_empty_spec(
     before: PartitionSpec, after: PartitionSpec, new_ids: Mapping[int, int]
 ) -> PartitionSpec:
     """Return a spec without fields that would precede new ones, but should follow them."""
-    wanted = [_key(each, new_ids) for each in after.fields]
-    kept = [each for each in before.fields if _key(each, {}) in wanted]
-    if [_key(each, {}) for each in kept] != wanted[: len(kept)]:
+    wanted = [_partition_field_key(each, new_ids) for each in after.fields]
+    kept = [each for each in before.fields if _partition_field_key(each, {}) in wanted]
+    if [_partition_field_key(each, {}) for each in kept] != wanted[: len(kept)]:
         kept = [
-            each for each, key in zip(before.fields, wanted, strict=False) if _key(each, {}) == key
+            each
+            for each, key in zip(before.fields, wanted, strict=False)
+            if _partition_field_key(each, {}) == key
         ]
     return PartitionSpec(before.spec_id, tuple(kept))
 
 
-def _update(
+def _spec_update_change(
     before: PartitionSpec,
     after: PartitionSpec,
     sources: Mapping[int, Path],
     new_ids: Mapping[int, int],
 ) -> Iterator[SpecChange]:
-    updates = tuple(_updates(before, after, sources, new_ids))
+    updates = tuple(_spec_field_updates(before, after, sources, new_ids))
     if updates:
         yield UpdatePartitionSpec(updates)
 
 
-def _key(field: PartitionField, new_ids: Mapping[int, int]) -> tuple[int, str]:
+def _partition_field_key(field: PartitionField, new_ids: Mapping[int, int]) -> tuple[int, str]:
     return new_ids.get(field.source_id, field.source_id), field.transform
 
 
-def _updates(
+def _spec_field_updates(
     before: PartitionSpec,
     after: PartitionSpec,
     sources: Mapping[int, Path],
     new_ids: Mapping[int, int],
 ) -> Iterator[SpecUpdate]:
-    old = {_key(each, {}): each for each in before.fields}
-    new = {_key(each, new_ids): each for each in after.fields}
+    old = {_partition_field_key(each, {}): each for each in before.fields}
+    new = {_partition_field_key(each, new_ids): each for each in after.fields}
     voids = {each.field_id for each in after.fields if each.transform == "void"}
     for found, each in old.items():
         if found not in new and each.transform != "void":
@@ -137,7 +141,7 @@ def _updates(
             yield AddPartitionField(sources[each.source_id], each.transform, each.name)
 
 
-def _in_ids(order: SortOrder, new_ids: Mapping[int, int]) -> SortOrder:
+def _order_in_earlier_ids(order: SortOrder, new_ids: Mapping[int, int]) -> SortOrder:
     """Return a later order in the ids of the earlier state."""
     fields = (
         replace(each, source_id=new_ids.get(each.source_id, each.source_id))
@@ -146,7 +150,7 @@ def _in_ids(order: SortOrder, new_ids: Mapping[int, int]) -> SortOrder:
     return replace(order, fields=tuple(fields))
 
 
-def _orders(
+def _sort_order_changes(
     before: TableState, wanted: Sequence[SortOrder], last: SortOrder, paths: Mapping[int, Path]
 ) -> Iterator[SpecChange]:
     known = before.sort_orders
@@ -154,11 +158,11 @@ def _orders(
     current = before.sort_order
     for each in (*later, last):
         if each.fields != current.fields:
-            yield ReplaceSortOrder(_columns(each, paths))
+            yield ReplaceSortOrder(_sort_columns(each, paths))
         current = each
 
 
-def _columns(order: SortOrder, paths: Mapping[int, Path]) -> tuple[SortColumn, ...]:
+def _sort_columns(order: SortOrder, paths: Mapping[int, Path]) -> tuple[SortColumn, ...]:
     return tuple(
         SortColumn(paths[each.source_id], each.transform, each.direction, each.null_order)
         for each in order.fields
@@ -167,7 +171,7 @@ def _columns(order: SortOrder, paths: Mapping[int, Path]) -> tuple[SortColumn, .
 
 
 @frozen
-class _NoPast:
+class _ColumnsOnlyPast:
     """Past of a table of which only the columns are needed."""
 
     _past: PastColumns
@@ -187,11 +191,11 @@ class _NoPast:
     def live(self, _state: TableState) -> Collection[FileChange]:
         return ()
 
-    def reach(self, _state: TableState) -> Reach:
-        return Reach()
+    def reach(self, _state: TableState) -> ReadableReach:
+        return ReadableReach()
 
 
-def tried(
+def state_after_changes(
     state: TableState,
     changes: Sequence[SchemaChange | SpecChange],
     past: PastColumns | None = None,
@@ -209,12 +213,13 @@ def tried(
         InvalidChangeError: A rule forbids a change.
     """
     pending_changes = PendingTableChanges(changes, state.schema.highest_field_id)
-    return folded(
-        state, pending_changes.decide(state, Rules.of, _NoPast(past or PastColumns())).events
+    return state_after_events(
+        state,
+        pending_changes.decide(state, Rules.of, _ColumnsOnlyPast(past or PastColumns())).events,
     )
 
 
-def folded(state: TableState, events: Sequence[TableEvent]) -> TableState:
+def state_after_events(state: TableState, events: Sequence[TableEvent]) -> TableState:
     """Return the state after events; its version and times have no meaning."""
     if not events:
         return state
@@ -260,7 +265,9 @@ class Migration:
         return tuple(change for batch in self.batches for change in batch)
 
 
-def migrate(before: TableState, after: TableState, past: PastColumns | None = None) -> Migration:
+def plan_migration(
+    before: TableState, after: TableState, past: PastColumns | None = None
+) -> Migration:
     """Return the changes of schema and layout that lead from one state to another.
 
     Columns of one table are matched by field id, regardless of names; those of two tables by name.
@@ -274,49 +281,49 @@ def migrate(before: TableState, after: TableState, past: PastColumns | None = No
     """
     known = PastColumns() if past is None else past
     is_one_table = before.table_id == after.table_id
-    aligned = align(before.schema, after.schema, known, is_one_table=is_one_table)
+    aligned = align_schema(before.schema, after.schema, known, is_one_table=is_one_table)
     target = attrs.evolve(after, schema=aligned.schema)
     refusals: list[str] = []
     first: tuple[Batch, ...] = ()
-    for plan in (_in_one, _one_by_one):
+    for plan in (_plan_one_batch, _plan_renames_one_by_one):
         try:
             batches = tuple(plan(before, target, aligned, known))
         except InvalidInputError as error:
             refusals.append(error.message)
             continue
         first = first or batches
-        refusal = _refusal(before, target, batches, known)
+        refusal = _refusal_reason(before, target, batches, known)
         if refusal is None:
             return Migration(batches, None, aligned.lost)
         refusals.append(refusal)
     return Migration(first, refusals[0], aligned.lost)
 
 
-def _in_one(
-    before: TableState, target: TableState, aligned: Aligned, past: PastColumns
+def _plan_one_batch(
+    before: TableState, target: TableState, aligned: AlignedSchema, past: PastColumns
 ) -> Iterator[Batch]:
-    steps = _steps(before, target, past, renames_first=False)
-    columns = (*_keyless(before, target), *steps.drops, *steps.renames, *steps.rest)
-    batch = _completed(before, target, columns, aligned, past)
+    steps = _plan_column_steps(before, target, past, renames_first=False)
+    columns = (*_primary_key_drop(before, target), *steps.drops, *steps.renames, *steps.rest)
+    batch = _complete_batch(before, target, columns, aligned, past)
     if batch:
         yield batch
 
 
-def _one_by_one(
-    before: TableState, target: TableState, aligned: Aligned, past: PastColumns
+def _plan_renames_one_by_one(
+    before: TableState, target: TableState, aligned: AlignedSchema, past: PastColumns
 ) -> Iterator[Batch]:
-    steps = _steps(before, target, past, renames_first=True)
+    steps = _plan_column_steps(before, target, past, renames_first=True)
     state = before
-    for each in (*_keyless(before, target), *steps.renames):
+    for each in (*_primary_key_drop(before, target), *steps.renames):
         yield (each,)
-        state = tried(state, [each])
+        state = state_after_changes(state, [each])
     columns = (*steps.drops, *steps.rest)
-    batch = _completed(state, target, columns, aligned, past)
+    batch = _complete_batch(state, target, columns, aligned, past)
     if batch:
         yield batch
 
 
-def _steps(
+def _plan_column_steps(
     before: TableState, target: TableState, past: PastColumns, *, renames_first: bool
 ) -> ColumnSteps:
     schema = before.schema
@@ -325,22 +332,26 @@ def _steps(
     return column_steps(schema, target.schema, past, renames_first=renames_first)
 
 
-def _keyless(before: TableState, target: TableState) -> Iterator[Change]:
+def _primary_key_drop(before: TableState, target: TableState) -> Iterator[Change]:
     if before.schema.primary_keys and not target.schema.primary_keys:
         yield DropPrimaryKey()
 
 
-def _completed(
-    before: TableState, target: TableState, columns: Batch, aligned: Aligned, past: PastColumns
+def _complete_batch(
+    before: TableState,
+    target: TableState,
+    columns: Batch,
+    aligned: AlignedSchema,
+    past: PastColumns,
 ) -> Batch:
     """Return a batch of column changes completed by the changes of keys, options and layout."""
     try:
-        reached = tried(before, columns, past).schema if columns else before.schema
+        reached = state_after_changes(before, columns, past).schema if columns else before.schema
     except InvalidInputError:
         # The decision on the whole batch reports the reason.
         reached = before.schema
     wanted = target.schema
-    rest: list[Change] = [*_options(reached, wanted), *_keys(reached, wanted)]
+    rest: list[Change] = [*_option_changes(reached, wanted), *_key_option_changes(reached, wanted)]
     if reached.comment != wanted.comment:
         rest.append(UpdateComment(wanted.comment))
     if reached.identifier_field_ids != wanted.identifier_field_ids:
@@ -350,14 +361,14 @@ def _completed(
     return (*columns, *rest, *layout_changes(before, target, aligned.lost))
 
 
-def _options(before: Schema, after: Schema) -> Iterator[Change]:
+def _option_changes(before: Schema, after: Schema) -> Iterator[Change]:
     yield from (RemoveOption(key) for key in before.options if key not in after.options)
     for key, value in after.options.items():
         if before.options.get(key) != value:
             yield SetOption(key, value)
 
 
-def _keys(before: Schema, after: Schema) -> Iterator[Change]:
+def _key_option_changes(before: Schema, after: Schema) -> Iterator[Change]:
     keys = (
         ("partition", before.partition_keys, after.partition_keys),
         ("primary-key", before.primary_keys, after.primary_keys),
@@ -367,22 +378,24 @@ def _keys(before: Schema, after: Schema) -> Iterator[Change]:
             yield SetOption(option, ",".join(new))
 
 
-def _refusal(
+def _refusal_reason(
     before: TableState, target: TableState, batches: Sequence[Batch], past: PastColumns
 ) -> str | None:
     state = before
     try:
         for batch in batches:
-            state = tried(state, batch, past)
+            state = state_after_changes(state, batch, past)
     except InvalidInputError as error:
         return error.message
-    for what, found, wanted in _aspects(state, target):
+    for what, found, wanted in _compared_aspects(state, target):
         if found != wanted:
             return f"no changes lead to its {what}"
     return None
 
 
-def _aspects(state: TableState, target: TableState) -> Iterator[tuple[str, object, object]]:
+def _compared_aspects(
+    state: TableState, target: TableState
+) -> Iterator[tuple[str, object, object]]:
     one, two = state.schema, target.schema
     yield "columns", one.fields, two.fields
     yield "options", one.options, two.options

@@ -22,8 +22,8 @@ from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.events.snapshots import BranchCommitted, SnapshotFacts
 from ledger.model.errors import MissingDependencyError
-from ledger.model.messages import moment, size, visible
-from ledger.model.names import shown_path
+from ledger.model.messages import moment, printable_line, size
+from ledger.model.names import quote_path
 from ledger.model.schema import Schema, paths_of
 from ledger.model.types import type_places
 from ledger.model.types.text import format_type
@@ -47,18 +47,18 @@ LONGEST_TEXT: Final = 300
 
 
 def text(given: object) -> str:
-    """Return an untrusted text, made `visible` and truncated.
+    """Return an untrusted text, made `printable_line` and truncated.
 
     Example:
         >>> text("a" + chr(27) + "b")
         'a?b'
     """
-    shown = visible(str(given)[: LONGEST_TEXT + 1])
+    shown = printable_line(str(given)[: LONGEST_TEXT + 1])
     return shown if len(shown) <= LONGEST_TEXT else shown[:LONGEST_TEXT] + " ..."
 
 
 @frozen
-class Change:
+class TimelineChange:
     """One transaction on the timeline."""
 
     table: str
@@ -71,7 +71,7 @@ class Change:
 
 
 @frozen
-class MonthShown:
+class MonthSummary:
     """Summary of a month of older history."""
 
     month: str
@@ -111,7 +111,7 @@ class SchemaPoint:
 
 
 @frozen
-class PartitionShown:
+class PartitionRow:
     """A partition with its numbers of rows, files and bytes."""
 
     path: str
@@ -132,7 +132,7 @@ class Curve:
 
 
 @define
-class Gathered:
+class TransactionStatistics:
     """Statistics of transactions, collected in one pass over a log.
 
     Attributes:
@@ -161,7 +161,7 @@ class Gathered:
         self.total += 1
         self.people[entry.transaction.author or "(nobody)"] += 1
         self.kinds.update(entry.kinds)
-        rows, files = _grown(entry)
+        rows, files = _main_growth(entry)
         if rows or files:
             self.rows += rows
             self.files += files
@@ -178,17 +178,17 @@ class Gathered:
         kinds.update(entry.kinds)
 
 
-def _grown(entry: Entry) -> tuple[int, int]:
+def _main_growth(entry: Entry) -> tuple[int, int]:
     """Return the growth of main in rows and files; files of branches do not count."""
     if any(isinstance(each, BranchCommitted) for each in entry.transaction.events):
         return 0, 0
     return entry.sums[:2]
 
 
-def change_of(entry: Entry) -> Change:
+def timeline_change(entry: Entry) -> TimelineChange:
     """Return an entry in the form of the timeline."""
     words = [*map(in_words, entry.transaction.events[:MOST_EVENTS])]
-    return Change(
+    return TimelineChange(
         text(entry.label),
         entry.version,
         moment(entry.time_millis),
@@ -199,28 +199,30 @@ def change_of(entry: Entry) -> Change:
     )
 
 
-def periods_of(gathered: Gathered) -> tuple[MonthShown, ...]:
+def older_months(gathered: TransactionStatistics) -> tuple[MonthSummary, ...]:
     """Return the older history by month, newest first."""
     return tuple(
-        MonthShown(month, sum(people.values()), _counted(people), _counted(kinds))
+        MonthSummary(month, sum(people.values()), _format_counts(people), _format_counts(kinds))
         for month, (people, kinds) in sorted(gathered.months.items(), reverse=True)
     )
 
 
-def _counted(counts: Counter[str]) -> str:
+def _format_counts(counts: Counter[str]) -> str:
     most = ", ".join(f"{text(name)} {count:,}" for name, count in counts.most_common(4))
     return f"{most}, ..." if len(counts) > 4 else most  # noqa: PLR2004
 
 
-def bars_of(histories: ColumnHistories, begin: int, end: int) -> tuple[Bar, ...]:
+def column_bars(histories: ColumnHistories, begin: int, end: int) -> tuple[Bar, ...]:
     """Return the bars of columns: current ones in their order, then dropped ones."""
     top = histories.orders.get((None, ()))
     order = {key: at for at, key in enumerate(top.ids)} if top else {}
-    found = sorted(histories.by_id.values(), key=lambda each: _rank(each, order))
-    return tuple(_bar(each, begin, max(end, begin + 1)) for each in found[:MOST_COLUMNS])
+    found = sorted(histories.by_id.values(), key=lambda each: _bar_sort_key(each, order))
+    return tuple(_column_bar(each, begin, max(end, begin + 1)) for each in found[:MOST_COLUMNS])
 
 
-def _rank(history: ColumnHistory, order: dict[int, int]) -> tuple[bool, int, tuple[str, ...]]:
+def _bar_sort_key(
+    history: ColumnHistory, order: dict[int, int]
+) -> tuple[bool, int, tuple[str, ...]]:
     outer = history
     while outer.parent is not None:
         outer = outer.parent
@@ -228,7 +230,7 @@ def _rank(history: ColumnHistory, order: dict[int, int]) -> tuple[bool, int, tup
     return history.died is not None, gone or order.get(outer.field_id, 0), history.path
 
 
-def _bar(history: ColumnHistory, begin: int, end: int) -> Bar:
+def _column_bar(history: ColumnHistory, begin: int, end: int) -> Bar:
     last = end if history.died is None else history.died.time_millis
     names = history.names
     stops = [*(cause.time_millis for _, cause in islice(names, 1, None)), last]
@@ -251,11 +253,11 @@ def _bar(history: ColumnHistory, begin: int, end: int) -> Bar:
     if history.died is not None:
         words += f"; dropped {moment(history.died.time_millis)} by {history.died.author}"
     return Bar(
-        text(shown_path(history.path)), history.field_id, history.died is None, parts, text(words)
+        text(quote_path(history.path)), history.field_id, history.died is None, parts, text(words)
     )
 
 
-def schemas_of(schemas: Iterable[Schema]) -> tuple[SchemaPoint, ...]:
+def newest_schemas(schemas: Iterable[Schema]) -> tuple[SchemaPoint, ...]:
     """Return the newest schemas, up to the limit of the page."""
     found: list[SchemaPoint] = []
     room = MOST_SCHEMA_COLUMNS
@@ -272,30 +274,32 @@ def schemas_of(schemas: Iterable[Schema]) -> tuple[SchemaPoint, ...]:
     return tuple(found)
 
 
-def partitions_of(counted: dict[str, tuple[int, int, int]]) -> tuple[PartitionShown, ...]:
+def largest_partitions(counted: dict[str, tuple[int, int, int]]) -> tuple[PartitionRow, ...]:
     """Return the largest partitions by bytes."""
     greatest = sorted(counted.items(), key=lambda each: -each[1][2])[:MOST_PARTITIONS]
     most = max((length for _, (_, _, length) in greatest), default=0) or 1
     return tuple(
-        PartitionShown(text(path), rows, files, size(length), round(100 * length / most, 1))
+        PartitionRow(text(path), rows, files, size(length), round(100 * length / most, 1))
         for path, (rows, files, length) in greatest
     )
 
 
-def curves_of(growth: Sequence[tuple[int, int, int]]) -> tuple[Curve, ...]:
+def growth_curves(growth: Sequence[tuple[int, int, int]]) -> tuple[Curve, ...]:
     """Return the growth curves of rows and files."""
     if len(growth) < 2:  # noqa: PLR2004
         return ()
     every = -(-len(growth) // MOST_POINTS)
     # The last point is always included, and only once.
     shown = [*growth[:-1:every], growth[-1]]
-    return tuple(_curve(name, [(each[0], each[at]) for each in shown]) for at, name in _CURVES)
+    return tuple(
+        _growth_curve(name, [(each[0], each[at]) for each in shown]) for at, name in _CURVES
+    )
 
 
 _CURVES: Final = ((1, "rows"), (2, "files"))
 
 
-def _curve(name: str, points: Sequence[tuple[int, int]]) -> Curve:
+def _growth_curve(name: str, points: Sequence[tuple[int, int]]) -> Curve:
     begin, end = points[0][0], max(points[-1][0], points[0][0] + 1)
     most = max(1, *(value for _, value in points))
     line = " ".join(
@@ -327,10 +331,10 @@ def table_page(
     Raises:
         MissingDependencyError: jinja2 is not installed.
     """
-    template = _template()
+    template = _load_template()
     there = frozenset(key for _, key in paths_of(state.schema))
     gathered, histories = (
-        Gathered(),
+        TransactionStatistics(),
         ColumnHistories(RequestedHistories(ids=there, newest=MOST_COLUMNS)),
     )
     snapshots: list[dict[str, Any]] = []
@@ -339,21 +343,21 @@ def table_page(
         for transaction in commit.transactions:
             entry = Entry("", commit, transaction)
             gathered.take(entry)
-            snapshots += _snapshots(entry)
+            snapshots += _snapshot_rows(entry)
             del snapshots[:-MOST_SNAPSHOTS]
     begin = state.created_at
-    points = schemas_of(schemas)
-    bars = bars_of(histories, begin, state.updated_at)
+    points = newest_schemas(schemas)
+    bars = column_bars(histories, begin, state.updated_at)
     found: dict[str, Any] = {
         "bars": bars,
         "more_columns": histories.count - len(bars),
         "begin": moment(begin),
         "end": moment(state.updated_at),
-        "curves": curves_of(gathered.growth),
-        "partitions": partitions_of(dict(partitions)),
+        "curves": growth_curves(gathered.growth),
+        "partitions": largest_partitions(dict(partitions)),
         "more_partitions": max(0, len(partitions) - MOST_PARTITIONS),
         "snapshots": snapshots[::-1],
-        "tags": _tags(state),
+        "tags": _tag_rows(state),
         "schemas": points,
         "more_schemas": max(0, state.schema.id + 1 - len(points)),
         "facts": [
@@ -365,10 +369,10 @@ def table_page(
             ("size", size(state.totals.file_size_in_bytes)),
             ("created (UTC)", moment(state.created_at)),
             ("by", text(state.created_by)),
-            ("most changes by", _most(gathered.people)),
+            ("most changes by", _most_frequent_authors(gathered.people)),
         ],
     }
-    return _rendered(template, name, gathered, moment(state.updated_at), found)
+    return _render_page(template, name, gathered, moment(state.updated_at), found)
 
 
 def ledger_page(
@@ -385,8 +389,8 @@ def ledger_page(
     Raises:
         MissingDependencyError: jinja2 is not installed.
     """
-    template = _template()
-    gathered = Gathered()
+    template = _load_template()
+    gathered = TransactionStatistics()
     newest: list[Entry] = []
     for entry in entries:
         # The newest entries come first: these are listed and the rest is counted.
@@ -403,16 +407,16 @@ def ledger_page(
         "facts": [
             ("tables", f"{len(rows):,}"),
             ("changes", f"{gathered.total:,}"),
-            ("most changes by", _most(gathered.people)),
+            ("most changes by", _most_frequent_authors(gathered.people)),
         ],
     }
-    return _rendered(template, name, gathered, as_of, found)
+    return _render_page(template, name, gathered, as_of, found)
 
 
-def _rendered(
+def _render_page(
     template: Template,
     name: str,
-    gathered: Gathered,
+    gathered: TransactionStatistics,
     as_of: str,
     found: Mapping[str, Any],
 ) -> str:
@@ -432,14 +436,14 @@ def _rendered(
             "subtitle": f"Who changed what, when and why; as of {as_of} UTC",
             "as_of": f"{as_of} UTC",
             "sections": [*sections, ("changes", "changes")],
-            "changes": [change_of(each) for each in reversed(gathered.changes)],
-            "periods": periods_of(gathered),
+            "changes": [timeline_change(each) for each in reversed(gathered.changes)],
+            "periods": older_months(gathered),
             **found,
         }
     )
 
 
-def _snapshots(entry: Entry) -> list[dict[str, Any]]:
+def _snapshot_rows(entry: Entry) -> list[dict[str, Any]]:
     return [
         {
             "version": entry.version,
@@ -452,7 +456,7 @@ def _snapshots(entry: Entry) -> list[dict[str, Any]]:
     ]
 
 
-def _tags(state: TableState) -> list[tuple[str, str, int]]:
+def _tag_rows(state: TableState) -> list[tuple[str, str, int]]:
     return [(text(ref.name), ref.ref_type, ref.snapshot_id) for ref in state.refs]
 
 
@@ -468,12 +472,12 @@ def _table_row(name: str, state: TableState) -> dict[str, Any]:
     }
 
 
-def _most(people: Counter[str]) -> str:
+def _most_frequent_authors(people: Counter[str]) -> str:
     return ", ".join(text(name) for name, _ in people.most_common(3)) or "nobody"
 
 
 @lru_cache(maxsize=1)
-def _template() -> Template:
+def _load_template() -> Template:
     try:
         from jinja2 import Environment
     except ImportError as error:

@@ -14,14 +14,14 @@ from typing import Any
 import attrs
 from attrs import define, field, frozen
 
-from ledger.audit.column_migration import longest_rising
-from ledger.audit.migration import Change, Migration, migrate
+from ledger.audit.column_migration import longest_increasing_subset
+from ledger.audit.migration import Change, Migration, plan_migration
 from ledger.decide.changes import CreateTag, DeleteTag, ReplaceTag, TagChange
 from ledger.decide.operations import in_words
 from ledger.model.errors import InvalidChangeError
 from ledger.model.iceberg_layout import PartitionSpec, SortOrder
 from ledger.model.messages import first_few, html_table
-from ledger.model.names import shown_path
+from ledger.model.names import quote_path
 from ledger.model.schema import Schema, paths_of
 from ledger.model.snapshot import Tag
 from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
@@ -80,7 +80,7 @@ class Undoing:
         return self.changes
 
 
-def undone(
+def plan_transaction_undo(
     before: TableState, after: TableState, head: TableState, past: PastColumns | None = None
 ) -> Undoing:
     """Return the plan to undo a transaction.
@@ -91,14 +91,16 @@ def undone(
         head: The newest state, at or after it.
         past: The columns that the table had up to `head`, which can be restored; None for none.
     """
-    merge = _Merge()
+    merge = _StateMerge()
     target = merge.state(before, after, head)
     tags = tuple(_tag_changes(before, after, head, merge))
-    merge.reasons += _beyond(before, after)
-    return _outcome(head, target, tags, merge.reasons, past)
+    merge.reasons += _irreversible_effects(before, after)
+    return _plan_to_target(head, target, tags, merge.reasons, past)
 
 
-def reverted(then: TableState, head: TableState, past: PastColumns | None = None) -> Undoing:
+def plan_state_revert(
+    then: TableState, head: TableState, past: PastColumns | None = None
+) -> Undoing:
     """Return the plan to revert schema, options and layout to an earlier state.
 
     Data and tags stay as they are.
@@ -116,10 +118,10 @@ def reverted(then: TableState, head: TableState, past: PastColumns | None = None
         sort_orders=then.sort_orders,
         default_order_id=then.default_order_id,
     )
-    return _outcome(head, target, (), [], past)
+    return _plan_to_target(head, target, (), [], past)
 
 
-def _outcome(
+def _plan_to_target(
     head: TableState,
     target: TableState,
     tags: tuple[TagChange, ...],
@@ -127,9 +129,9 @@ def _outcome(
     past: PastColumns | None,
 ) -> Undoing:
     # After a conflict the target is not consistent.
-    migration = Migration((), None, {}) if reasons else migrate(head, target, past)
+    migration = Migration((), None, {}) if reasons else plan_migration(head, target, past)
     if not reasons:
-        names = {each: name for name, each in _paths(target.schema)}
+        names = {each: name for name, each in _paths_with_ids(target.schema)}
         reasons += [
             f"column {names[old]} (id {old}) was dropped: {_why_not(past)}, and as a new column it "
             "would be empty"
@@ -154,17 +156,17 @@ def _why_not(past: PastColumns | None) -> str:
     return "its last definition cannot be changed to the earlier one"
 
 
-def _paths(schema: Schema) -> Iterator[tuple[str, int]]:
-    return ((shown_path(path), field_id) for path, field_id in paths_of(schema))
+def _paths_with_ids(schema: Schema) -> Iterator[tuple[str, int]]:
+    return ((quote_path(path), field_id) for path, field_id in paths_of(schema))
 
 
-def _beyond(before: TableState, after: TableState) -> Iterator[str]:
+def _irreversible_effects(before: TableState, after: TableState) -> Iterator[str]:
     """Yield the effects of a transaction that a later one cannot undo."""
     old, new = before.last_snapshot_id, after.last_snapshot_id
     if new != old:
         way_out = f"roll back to snapshot {old}" if old else "delete its files"
         yield f"it committed snapshot {new}, whose data stays; to undo that, {way_out}"
-    yield from _of_branches(before, after)
+    yield from _branch_effects(before, after)
     if before.earliest_snapshot_id != after.earliest_snapshot_id:
         yield "it expired snapshots, which are gone"
     published = (before.partition_statistics, before.statistics)
@@ -176,7 +178,7 @@ def _beyond(before: TableState, after: TableState) -> Iterator[str]:
         yield "it dropped the table"
 
 
-def _of_branches(before: TableState, after: TableState) -> Iterator[str]:
+def _branch_effects(before: TableState, after: TableState) -> Iterator[str]:
     for name in sorted({*before.branches, *after.branches}):
         old, new = before.branches.get(name), after.branches.get(name)
         if old == new:
@@ -197,7 +199,7 @@ def _of_branches(before: TableState, after: TableState) -> Iterator[str]:
 
 
 @define
-class _Merge:
+class _StateMerge:
     """Three-way merge of states; collects the reasons for parts that cannot be reverted."""
 
     reasons: list[str] = field(factory=list)
@@ -205,34 +207,40 @@ class _Merge:
     def state(self, before: TableState, after: TableState, head: TableState) -> TableState:
         """Return the newest state with a transaction's changes of schema and layout reverted."""
         one, two, now = before.schema, after.schema, head.schema
-        fields = self._members(one.fields, two.fields, now.fields, ())
+        fields = self._merge_members(one.fields, two.fields, now.fields, ())
         names = {each.id: each.name for each in fields}
         schema = attrs.evolve(
             now,
             fields=fields,
-            primary_keys=self._keys("the primary key", (one, two, now), "primary_keys", names),
-            partition_keys=self._keys(
+            primary_keys=self._merge_keys(
+                "the primary key", (one, two, now), "primary_keys", names
+            ),
+            partition_keys=self._merge_keys(
                 "the partition keys", (one, two, now), "partition_keys", names
             ),
-            options=self._options(one, two, now),
-            comment=self.cell("the table's comment", one.comment, two.comment, now.comment),
-            identifier_field_ids=self.cell(
+            options=self._merge_options(one, two, now),
+            comment=self.merge_setting(
+                "the table's comment", one.comment, two.comment, now.comment
+            ),
+            identifier_field_ids=self.merge_setting(
                 "the identifier fields",
                 one.identifier_field_ids,
                 two.identifier_field_ids,
                 now.identifier_field_ids,
             ),
         )
-        spec = self.cell("the partition spec", before.spec, after.spec, head.spec)
-        order = self.cell("the sort order", before.sort_order, after.sort_order, head.sort_order)
+        spec = self.merge_setting("the partition spec", before.spec, after.spec, head.spec)
+        order = self.merge_setting(
+            "the sort order", before.sort_order, after.sort_order, head.sort_order
+        )
         return attrs.evolve(
             head,
             schema=schema,
-            default_spec_id=_id_of(spec, head),
-            default_order_id=_order_id_of(order, head),
+            default_spec_id=_spec_id_in(spec, head),
+            default_order_id=_order_id_in(order, head),
         )
 
-    def cell(self, what: str, before: object, after: object, now: object) -> Any:
+    def merge_setting(self, what: str, before: object, after: object, now: object) -> Any:
         """Return the merged value of one setting, or record a conflict."""
         if before in (after, now):
             return now
@@ -241,19 +249,19 @@ class _Merge:
             return now
         return before
 
-    def _keys(
+    def _merge_keys(
         self, what: str, states: Sequence[Schema], keys: str, names: Mapping[int, str]
     ) -> tuple[str, ...]:
         """Return a merged key in the columns' new names: columns keep their ids."""
         ids = (tuple(each.field(name).id for name in getattr(each, keys)) for each in states)
-        wanted: tuple[int, ...] = self.cell(what, *ids)
+        wanted: tuple[int, ...] = self.merge_setting(what, *ids)
         return tuple(names[each] for each in wanted if each in names)
 
-    def _options(self, one: Schema, two: Schema, now: Schema) -> Mapping[str, str]:
+    def _merge_options(self, one: Schema, two: Schema, now: Schema) -> Mapping[str, str]:
         options = dict(now.options)
         for key in {**one.options, **two.options}:
             old, new = one.options.get(key), two.options.get(key)
-            found = self.cell(f"option {key}", old, new, now.options.get(key))
+            found = self.merge_setting(f"option {key}", old, new, now.options.get(key))
             if found is None:
                 options.pop(key, None)
             else:
@@ -262,7 +270,7 @@ class _Merge:
 
     # Columns.
 
-    def _members(
+    def _merge_members(
         self,
         before: Sequence[DataField],
         after: Sequence[DataField],
@@ -277,13 +285,13 @@ class _Merge:
             if each.id in new and each.id not in old:
                 if each == new[each.id]:
                     continue
-                self._changed_since((*path, each.name))
+                self._add_changed_reason((*path, each.name))
             twins = old.get(each.id), new.get(each.id)
-            found[each.id] = self._field(*twins, each, path)
+            found[each.id] = self._merge_field(*twins, each, path)
         gone = [key for key in old if key not in new and key not in there]
         found |= {key: old[key] for key in gone}
-        self._refuse_twins(found.values(), path)
-        order = self._order([*old], [*new], [*there], path)
+        self._add_duplicate_name_reasons(found.values(), path)
+        order = self._merge_member_order([*old], [*new], [*there], path)
         behind = {key: index for index, key in enumerate(old)}
         for key in gone:
             earlier = [each for each in order if behind.get(each, len(behind)) < behind[key]]
@@ -291,20 +299,22 @@ class _Merge:
             order.insert(at, key)
         return tuple(found[each] for each in order if each in found)
 
-    def _changed_since(self, path: tuple[str, ...]) -> None:
+    def _add_changed_reason(self, path: tuple[str, ...]) -> None:
         self.reasons.append(
-            f"column {shown_path(path)}, which it added, was changed since; undo that first"
+            f"column {quote_path(path)}, which it added, was changed since; undo that first"
         )
 
-    def _refuse_twins(self, found: Iterable[DataField], path: tuple[str, ...]) -> None:
+    def _add_duplicate_name_reasons(
+        self, found: Iterable[DataField], path: tuple[str, ...]
+    ) -> None:
         counts = Counter(each.name for each in found)
         self.reasons += [
-            f"the name {shown_path((*path, name))} belongs to another column by now"
+            f"the name {quote_path((*path, name))} belongs to another column by now"
             for name, count in counts.items()
             if count > 1
         ]
 
-    def _field(
+    def _merge_field(
         self,
         before: DataField | None,
         after: DataField | None,
@@ -314,15 +324,15 @@ class _Merge:
         if before is None or after is None:
             return now
         here = (*path, now.name)
-        what = f"column {shown_path(here)}"
+        what = f"column {quote_path(here)}"
         return attrs.evolve(
             now,
-            name=self.cell(f"the name of {what}", before.name, after.name, now.name),
-            type=self._type(before.type, after.type, now.type, here),
-            description=self.cell(
+            name=self.merge_setting(f"the name of {what}", before.name, after.name, now.name),
+            type=self._merge_type(before.type, after.type, now.type, here),
+            description=self.merge_setting(
                 f"the comment of {what}", before.description, after.description, now.description
             ),
-            default_value=self.cell(
+            default_value=self.merge_setting(
                 f"the default of {what}",
                 before.default_value,
                 after.default_value,
@@ -330,29 +340,29 @@ class _Merge:
             ),
         )
 
-    def _type(
+    def _merge_type(
         self, before: DataType, after: DataType, now: DataType, path: tuple[str, ...]
     ) -> DataType:
-        what = f"column {shown_path(path)}"
-        nullable = self.cell(
+        what = f"column {quote_path(path)}"
+        nullable = self.merge_setting(
             f"whether {what} may be NULL", before.nullable, after.nullable, now.nullable
         )
         match before, after, now:
             case RowType(fields=old), RowType(fields=new), RowType(fields=there):
-                members = self._members(old, new, there, path)
+                members = self._merge_members(old, new, there, path)
                 return attrs.evolve(now, fields=members, nullable=nullable)
             case ArrayType(element=old), ArrayType(element=new), ArrayType(element=there):
-                element = self._type(old, new, there, (*path, "element"))
+                element = self._merge_type(old, new, there, (*path, "element"))
                 return attrs.evolve(now, element=element, nullable=nullable)
             case MapType(value=old), MapType(value=new), MapType(value=there):
-                value = self._type(old, new, there, (*path, "value"))
+                value = self._merge_type(old, new, there, (*path, "value"))
                 return attrs.evolve(now, value=value, nullable=nullable)
             case _:
                 bare = (each.with_nullability(nullable=True) for each in (before, after, now))
-                found: DataType = self.cell(f"the type of {what}", *bare)
+                found: DataType = self.merge_setting(f"the type of {what}", *bare)
                 return found.with_nullability(nullable=nullable)
 
-    def _order(
+    def _merge_member_order(
         self, before: list[int], after: list[int], now: list[int], path: tuple[str, ...]
     ) -> list[int]:
         """Return the order of a struct's members with the moves of a transaction reverted."""
@@ -363,10 +373,12 @@ class _Merge:
         if old in (new, there):
             return now
         place = {each: index for index, each in enumerate(old)}
-        kept = longest_rising([place[each] for each in new])
+        kept = longest_increasing_subset([place[each] for each in new])
         moved = [each for each in old if place[each] not in kept]
-        if there != new and any(_behind(there, each) != _behind(new, each) for each in moved):
-            where = f"the members of {shown_path(path)} were" if path else "columns were"
+        if there != new and any(
+            _predecessor_of(there, each) != _predecessor_of(new, each) for each in moved
+        ):
+            where = f"the members of {quote_path(path)} were" if path else "columns were"
             self.reasons.append(f"{where} moved again since; undo that change first")
             return now
         order = [each for each in now if each not in moved]
@@ -377,25 +389,25 @@ class _Merge:
         return order
 
 
-def _behind(order: list[int], member: int) -> int | None:
+def _predecessor_of(order: list[int], member: int) -> int | None:
     at = order.index(member)
     return order[at - 1] if at else None
 
 
-def _id_of(spec: PartitionSpec, head: TableState) -> int:
+def _spec_id_in(spec: PartitionSpec, head: TableState) -> int:
     return spec.spec_id if spec in head.specs else head.default_spec_id
 
 
-def _order_id_of(order: SortOrder, head: TableState) -> int:
+def _order_id_in(order: SortOrder, head: TableState) -> int:
     return order.order_id if order in head.sort_orders else head.default_order_id
 
 
 def _tag_changes(
-    before: TableState, after: TableState, head: TableState, merge: _Merge
+    before: TableState, after: TableState, head: TableState, merge: _StateMerge
 ) -> Iterator[TagChange]:
     for name in {**before.tags, **after.tags}:
-        found = [_tag(state.tags.get(name)) for state in (before, after, head)]
-        wanted, there = merge.cell(f"tag {name}", *found), found[2]
+        found = [_tag_values(state.tags.get(name)) for state in (before, after, head)]
+        wanted, there = merge.merge_setting(f"tag {name}", *found), found[2]
         if wanted == there:
             continue
         if wanted is None:
@@ -406,5 +418,5 @@ def _tag_changes(
         yield (CreateTag if there is None else ReplaceTag)(name, *wanted)
 
 
-def _tag(tag: Tag | None) -> tuple[int, int | None] | None:
+def _tag_values(tag: Tag | None) -> tuple[int, int | None] | None:
     return None if tag is None else (tag.snapshot_id, tag.time_retained_millis)

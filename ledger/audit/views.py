@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 from attrs import frozen
 
-from ledger.audit.blame import Blame, flat
+from ledger.audit.blame import Blame, flatten_blames
 from ledger.audit.entries import Entry
 from ledger.decide.operations import in_words
 from ledger.model.messages import first_few, html_table
-from ledger.model.names import shown_path
+from ledger.model.names import quote_path
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,20 +47,23 @@ class Rows:
 
     def __iter__(self) -> Iterator[Row]:
         times = [name for name, kind in self.columns.items() if kind == "time"]
-        return ({**row, **{name: _moment(row[name]) for name in times}} for row in self.make())
+        return (
+            {**row, **{name: _datetime_of_millis(row[name]) for name in times}}
+            for row in self.make()
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(self.columns)})"
 
     def _repr_html_(self) -> str:
-        some = [tuple(map(_shown, row.values())) for row in islice(self, _SHOWN)]
+        some = [tuple(map(_format_cell, row.values())) for row in islice(self, _SHOWN)]
         return html_table((*self.columns,), some, caption=f"the first {_SHOWN} rows at most")
 
     def to_arrow(self) -> pa.Table:
         """Return the rows as an Arrow table."""
         import pyarrow as pa
 
-        return pa.Table.from_batches(self._batches(), schema=self._schema())
+        return pa.Table.from_batches(self._arrow_batches(), schema=self._arrow_schema())
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the rows as a DataFrame, with times in UTC and nullable integers."""
@@ -73,26 +76,26 @@ class Rows:
         """Export the rows as an Arrow stream to another engine, batch by batch."""
         import pyarrow as pa
 
-        reader = pa.RecordBatchReader.from_batches(self._schema(), self._batches())
+        reader = pa.RecordBatchReader.from_batches(self._arrow_schema(), self._arrow_batches())
         return reader.__arrow_c_stream__(requested_schema)
 
-    def _schema(self) -> pa.Schema:
+    def _arrow_schema(self) -> pa.Schema:
         import pyarrow as pa
 
         types = {"text": pa.string(), "number": pa.int64(), "time": pa.timestamp("ms", tz="UTC")}
         return pa.schema([(name, types[kind]) for name, kind in self.columns.items()])
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
+    def _arrow_batches(self) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        schema, rows = self._schema(), self.make()
+        schema, rows = self._arrow_schema(), self.make()
         while some := list(islice(rows, _BATCH)):
             columns = [[row[name] for row in some] for name in self.columns]
             arrays = [pa.array(each, schema.field(at).type) for at, each in enumerate(columns)]
             yield pa.record_batch(arrays, schema=schema)
 
 
-def _moment(millis: int | None) -> datetime | int | None:
+def _datetime_of_millis(millis: int | None) -> datetime | int | None:
     """Return Unix milliseconds as a datetime in UTC; unchanged outside of datetime's range."""
     if millis is None:
         return None
@@ -105,7 +108,7 @@ def _moment(millis: int | None) -> datetime | int | None:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def _shown(value: Any) -> Any:
+def _format_cell(value: Any) -> Any:
     return f"{value:%Y-%m-%d %H:%M:%S} UTC" if isinstance(value, datetime) else value
 
 
@@ -129,10 +132,10 @@ HISTORY: Columns = {
 
 def history(entries: Callable[[], Iterator[Entry]]) -> Rows:
     """Return one row for each event of the entries."""
-    return Rows(HISTORY, lambda: (row for each in entries() for row in _events(each)))
+    return Rows(HISTORY, lambda: (row for each in entries() for row in _event_rows(each)))
 
 
-def _events(entry: Entry) -> Iterator[Row]:
+def _event_rows(entry: Entry) -> Iterator[Row]:
     for event, kind in zip(entry.transaction.events, entry.kinds, strict=True):
         path = getattr(event, "field_names", ())
         named = path and isinstance(path[0], str)
@@ -146,21 +149,21 @@ def _events(entry: Entry) -> Iterator[Row]:
             "kind": kind,
             "what": in_words(event),
             "field_id": getattr(event, "field_id", None),
-            "column": shown_path(tuple(path)) if named else None,
+            "column": quote_path(tuple(path)) if named else None,
             "rows": getattr(event, "delta_record_count", None),
             "files": getattr(event, "delta_file_count", None),
             "bytes": getattr(event, "delta_file_size_in_bytes", None),
-            "event": json.dumps(without_files(json.loads(msgspec.json.encode(event)))),
+            "event": json.dumps(json_without_files(json.loads(msgspec.json.encode(event)))),
         }
 
 
-def without_files(value: Any) -> Any:
+def json_without_files(value: Any) -> Any:
     """Return the plain JSON of a record without its lists of files."""
     if isinstance(value, list):
-        return [without_files(each) for each in value]
+        return [json_without_files(each) for each in value]
     if isinstance(value, dict):
         return {
-            key: without_files(each)
+            key: json_without_files(each)
             for key, each in value.items()
             if not (key == "files" and "snapshotId" in value)
         }
@@ -189,7 +192,9 @@ class Blames(tuple[Blame, ...]):
     @property
     def rows(self) -> Rows:
         """One row for each aspect; nested columns follow their enclosing columns."""
-        return Rows(BLAME, lambda: (row for each in flat(self) for row in _origins(each)))
+        return Rows(
+            BLAME, lambda: (row for each in flatten_blames(self) for row in _origin_rows(each))
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({first_few(each.subject for each in self)})"
@@ -210,7 +215,7 @@ class Blames(tuple[Blame, ...]):
         return self.rows.__arrow_c_stream__(requested_schema)
 
 
-def _origins(blame: Blame) -> Iterator[Row]:
+def _origin_rows(blame: Blame) -> Iterator[Row]:
     for each in blame.origins:
         yield {
             "subject": blame.subject,
@@ -229,7 +234,7 @@ def _origins(blame: Blame) -> Iterator[Row]:
 DIFFERENCES: Columns = {"what": "text", "before": "text", "after": "text"}
 
 
-def as_rows(columns: Columns, things: Iterable[Any]) -> Rows:
+def rows_of_attributes(columns: Columns, things: Iterable[Any]) -> Rows:
     """Return one row for each object, from its attributes with the columns' names."""
     kept: Sequence[Any] = tuple(things)
     return Rows(columns, lambda: ({name: getattr(each, name) for name in columns} for each in kept))

@@ -31,49 +31,49 @@ def main(argv: Sequence[str] | None = None) -> int:
         gc.set_threshold(200_000, 20, 20)
         atexit.register(gc.freeze)
     line = sys.argv[1:] if argv is None else list(argv)
-    _open_what_is_closed()
+    _redirect_closed_streams()
     try:
-        return _run(line)
+        return _run_command_line(line)
     except KeyboardInterrupt:
         from ledger.cli.exits import interrupted
 
         return interrupted(line)
 
 
-def _open_what_is_closed() -> None:
+def _redirect_closed_streams() -> None:
     """Redirect streams that the caller closed to the null device, as `print` does."""
     # Otherwise a file of the ledger could get the stream's descriptor number.
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115, PTH123 - open to the end
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115, PTH123
 
 
-def _run(line: Sequence[str]) -> int:
+def _run_command_line(line: Sequence[str]) -> int:
     """Run a command line; import only the modules that it needs."""
     about = asked(line)
     if about == "version":
-        sys.stdout.write(f"{_version()}\n")
+        sys.stdout.write(f"{_installed_version()}\n")
         return 0
 
-    from ledger.cli.exits import UsageError, ended, report_error
+    from ledger.cli.exits import UsageError, report_error, run_and_report
 
     match about:
         case "overview":
             from ledger.cli.overview import print_overview
 
-            return ended(print_overview, line)
+            return run_and_report(print_overview, line)
         case "nothing":
             return report_error(UsageError("no command given; see: lakeledger --help"), line)
         case "completion":
             from ledger.cli.app import complete
 
-            return ended(partial(complete, line), line)
+            return run_and_report(partial(complete, line), line)
         case "command":
             from ledger.cli.app import run
 
-            return ended(partial(run, command_first(line)), line)
+            return run_and_report(partial(run, move_options_behind_command(line)), line)
 
 
-def _version() -> str:
+def _installed_version() -> str:
     from importlib import metadata
 
     try:
@@ -93,7 +93,7 @@ def asked(line: Sequence[str]) -> Asked:
     """
     if line and line[0] in _COMPLETIONS:
         return "completion"
-    first = command_first(line)
+    first = move_options_behind_command(line)
     if first and not first[0].startswith("-"):
         return "command"
     if not first or not {"--help", "-h"}.isdisjoint(first):
@@ -101,15 +101,15 @@ def asked(line: Sequence[str]) -> Asked:
     return "version" if "--version" in first else "nothing"
 
 
-def command_first(argv: Sequence[str]) -> list[str]:
+def move_options_behind_command(argv: Sequence[str]) -> list[str]:
     """Return a command line with the options before the command moved behind it.
 
     `help show` is `show --help`.
 
     Example:
-        >>> command_first(["--ledger", "./lake", "show", "shop.orders"])
+        >>> move_options_behind_command(["--ledger", "./lake", "show", "shop.orders"])
         ['show', '--ledger', './lake', 'shop.orders']
-        >>> command_first(["help", "show"])
+        >>> move_options_behind_command(["help", "show"])
         ['show', '--help']
     """
     if argv and argv[0] == "help":

@@ -21,8 +21,8 @@ from cyclopts.completion import ShellDetectionError
 from ledger.cli.commands import NAMES, register
 from ledger.cli.exits import UsageError
 from ledger.cli.families import command_names, register_plugin
-from ledger.cli.output import Screen, colours
-from ledger.model.messages import similar
+from ledger.cli.output import Screen, colour_system
+from ledger.model.messages import similar_names
 
 
 def run(line: Sequence[str]) -> None:
@@ -36,7 +36,7 @@ def run(line: Sequence[str]) -> None:
         command, bound, _ = app_for(line).parse_args(line)
         command(*bound.args, **bound.kwargs)
     except CycloptsError as error:
-        raise _usage(error) from None
+        raise _usage_error_of(error) from None
 
 
 def complete(argv: Sequence[str]) -> None:
@@ -45,8 +45,8 @@ def complete(argv: Sequence[str]) -> None:
     Raises:
         UsageError: The shell is not supported or cannot be detected.
     """
-    does = install if argv[0] == INSTALL else answer
-    does(_bare(), argv[1:])
+    does = write_completion_script if argv[0] == INSTALL else print_completions
+    does(_app_without_commands(), argv[1:])
 
 
 def app_for(line: Sequence[str]) -> App:
@@ -55,21 +55,21 @@ def app_for(line: Sequence[str]) -> App:
     Raises:
         UsageError: There is no such command.
     """
-    app = _bare()
+    app = _app_without_commands()
     name = line[0]
     if name in NAMES:
         register(app, name)
     elif name in (installed := command_names()):
         register_plugin(app, name)
     else:
-        raise _no_command((), name, [*NAMES, *installed])
+        raise _unknown_command_error((), name, [*NAMES, *installed])
     return app
 
 
-def _bare() -> App:
+def _app_without_commands() -> App:
     # cyclopts would still print bold text without colours.
     plain = None
-    if colours() is None:
+    if colour_system() is None:
         from rich.console import Console
 
         plain = Console(color_system=None)
@@ -83,23 +83,23 @@ def _bare() -> App:
     )
 
 
-def _usage(error: CycloptsError) -> UsageError:
+def _usage_error_of(error: CycloptsError) -> UsageError:
     """Translate a parsing error; cyclopts' own hints can be misleading."""
     words = tuple(error.command_chain or ())
     see = " ".join(["lakeledger", *words, "--help"])
     if isinstance(error, UnknownOptionError):
         option = (error.token.keyword or error.token.value).partition("=")[0]
         known = [name for each in error.argument_collection for name in each.names]
-        near = similar(option, [each for each in known if each.startswith("--")])
+        near = similar_names(option, [each for each in known if each.startswith("--")])
         near += [each for each in _OTHER_OPTIONS.get(option, ()) if each.split()[0] in known]
         hint = f": did you mean {near[0]}?" if near else ""
         return UsageError(f"there is no option {option}{hint}; see: {see}")
     if isinstance(error, UnknownCommandError) and error.unused_tokens and error.app:
         known = [each for each in error.app if not each.startswith("-")]
-        return _no_command(words, error.unused_tokens[0], known)
+        return _unknown_command_error(words, error.unused_tokens[0], known)
     if isinstance(error, UnusedCliTokensError):
         extra = ", ".join(map(repr, error.unused_tokens or ()))
-        own = _own_options(error)
+        own = _specific_options(error)
         hint = f"; its options are {', '.join(own)}" if own else ""
         return UsageError(f"'{' '.join(words)}' does not take {extra}{hint}; see: {see}")
     if isinstance(error, MissingArgumentError) and error.argument is not None:
@@ -110,25 +110,27 @@ def _usage(error: CycloptsError) -> UsageError:
     return UsageError(f"{said}; see: {see}")
 
 
-def _own_options(error: CycloptsError) -> list[str]:
+def _specific_options(error: CycloptsError) -> list[str]:
     """Return the options of a command, without those that most commands share."""
     if error.app is None or error.target is None:
         return []
     return [
         each.name
         for each in error.app.assemble_argument_collection()
-        if each.name.startswith("--") and not _groups(each) & _OF_MANY
+        if each.name.startswith("--") and not _help_group_names(each) & _OF_MANY
     ]
 
 
-def _groups(argument: Argument) -> set[str]:
+def _help_group_names(argument: Argument) -> set[str]:
     group = argument.parameter.group
     several = [group] if group is None or isinstance(group, str | Group) else group
     return {str(getattr(each, "name", each)) for each in several}
 
 
-def _no_command(before: Sequence[str], name: str, known: Sequence[str]) -> UsageError:
-    near = [_OTHER_WORDS[name]] if not before and name in _OTHER_WORDS else similar(name, known)
+def _unknown_command_error(before: Sequence[str], name: str, known: Sequence[str]) -> UsageError:
+    near = (
+        [_OTHER_WORDS[name]] if not before and name in _OTHER_WORDS else similar_names(name, known)
+    )
     here = " ".join(before)
     hint = f": did you mean '{f'{here} {near[0]}'.strip()}'?" if near else ""
     if before and not near:
@@ -185,15 +187,15 @@ ASKED = "__complete"
 SHELLS = ("bash", "zsh", "fish", "powershell")
 
 
-def answer(app: App, words: Sequence[str]) -> None:
+def print_completions(app: App, words: Sequence[str]) -> None:
     """Print the completions of the last word in the format of the installed script."""
     named = next((each for each in words if not each.startswith("-")), "")
-    _take(app, [named] if named in NAMES else [])
+    _register_commands(app, [named] if named in NAMES else [])
     command, bound, _ = app.parse_args([ASKED, *words])
     command(*bound.args, **bound.kwargs)
 
 
-def install(app: App, words: Sequence[str]) -> None:
+def write_completion_script(app: App, words: Sequence[str]) -> None:
     """Install the completion script of a shell where the shell looks for it.
 
     Args:
@@ -205,13 +207,13 @@ def install(app: App, words: Sequence[str]) -> None:
     """
     shell: Any = words[0] if words else None
     if len(words) > 1 or shell not in {None, *SHELLS}:
-        raise UsageError(f"unsupported shell {' '.join(words)}; choose one of: {_known()}")
-    _take(app, NAMES)
+        raise UsageError(f"unsupported shell {' '.join(words)}; choose one of: {_shells()}")
+    _register_commands(app, NAMES)
     try:
         path = app.install_completion(shell=shell)
     except ShellDetectionError:
         raise UsageError(
-            f"the shell cannot be detected; write lakeledger {INSTALL} SHELL, one of {_known()}"
+            f"the shell cannot be detected; write lakeledger {INSTALL} SHELL, one of {_shells()}"
         ) from None
     screen = Screen("text")
     screen.line(f"wrote {path}; new shells complete lakeledger commands")
@@ -219,11 +221,11 @@ def install(app: App, words: Sequence[str]) -> None:
         screen.line("zsh also needs this at the end of ~/.zshrc: autoload -Uz compinit && compinit")
 
 
-def _known() -> str:
+def _shells() -> str:
     return ", ".join(SHELLS)
 
 
-def _take(app: App, own: Sequence[str]) -> None:
+def _register_commands(app: App, own: Sequence[str]) -> None:
     for name in own:
         register(app, name)
     for name in command_names():

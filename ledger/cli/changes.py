@@ -37,41 +37,41 @@ from ledger.model.types.sql import read_type
 from ledger.model.types.wire import type_to_wire
 
 
-def leading_path(text: str) -> tuple[tuple[str, ...], str]:
+def parse_leading_path(text: str) -> tuple[tuple[str, ...], str]:
     """Split a text into its leading path and the rest; see `ledger.model.names`.
 
     Raises:
         UsageError: The text does not begin with a path.
     """
     try:
-        return path_text.leading_path(text)
+        return path_text.parse_leading_path(text)
     except InvalidInputError as error:
         raise UsageError(error.message) from error
 
 
-def whole_path(text: str) -> tuple[str, ...]:
+def parse_column_path(text: str) -> tuple[str, ...]:
     """Parse a text as one path.
 
     Raises:
         UsageError: Something follows the path.
     """
     try:
-        return path_text.whole_path(text)
+        return path_text.parse_column_path(text)
     except InvalidInputError as error:
         raise UsageError(error.message) from error
 
 
-def path_and_value(text: str) -> tuple[tuple[str, ...], str | None]:
+def split_path_and_value(text: str) -> tuple[tuple[str, ...], str | None]:
     """Split `PATH=VALUE`; the value is None if there is no `=`.
 
     Raises:
         UsageError: The text is neither `PATH` nor `PATH=VALUE`.
 
     Example:
-        >>> path_and_value("a.b=x=y"), path_and_value("a")
+        >>> split_path_and_value("a.b=x=y"), split_path_and_value("a")
         ((('a', 'b'), 'x=y'), (('a',), None))
     """
-    names, rest = leading_path(text)
+    names, rest = parse_leading_path(text)
     if not rest:
         return names, None
     if not rest.startswith("="):
@@ -82,7 +82,7 @@ def path_and_value(text: str) -> tuple[tuple[str, ...], str | None]:
     return names, rest[1:]
 
 
-def key_and_value(text: str) -> tuple[str, str]:
+def split_key_and_value(text: str) -> tuple[str, str]:
     """Split `KEY=VALUE`.
 
     Raises:
@@ -100,7 +100,7 @@ _COMMENT = re.compile(r"\s+COMMENT\s+'((?:[^']|'')*)'\s*$", re.IGNORECASE)
 
 
 @frozen
-class ColumnText:
+class ColumnDefinition:
     """Column definition as the user wrote it.
 
     Attributes:
@@ -120,7 +120,7 @@ class ColumnText:
     move: Move | None = None
 
 
-def read_column(text: str) -> ColumnText:
+def read_column(text: str) -> ColumnDefinition:
     """Parse a column definition.
 
     The form is `PATH TYPE [NOT NULL] [COMMENT 'text'] [DEFAULT value] [FIRST | LAST | AFTER column
@@ -136,11 +136,11 @@ def read_column(text: str) -> ColumnText:
         >>> read_column("zip STRING COMMENT 'five digits' AFTER city").move
         Move(field_name='zip', type='AFTER', reference_field_name='city')
     """
-    path, rest = leading_path(text.strip())
+    path, rest = parse_leading_path(text.strip())
     # PATH=TYPE is accepted too, as in --rename and --default.
-    rest, place = _cut(_PLACE, rest.removeprefix("="))
-    rest, default = _cut(_DEFAULT, rest)
-    rest, comment = _cut(_COMMENT, rest)
+    rest, place = _cut_at_pattern(_PLACE, rest.removeprefix("="))
+    rest, default = _cut_at_pattern(_DEFAULT, rest)
+    rest, comment = _cut_at_pattern(_COMMENT, rest)
     if not rest.strip():
         name, _, said = text.strip().partition(":")
         example = f"{name} {said.strip() or 'STRING'}"
@@ -150,12 +150,12 @@ def read_column(text: str) -> ColumnText:
     except InvalidTypeError as error:
         reason = error.message.removeprefix("$: ")
         raise InvalidTypeError(f"column {'.'.join(path)}: {reason}") from error
-    return ColumnText(
+    return ColumnDefinition(
         path,
         data_type,
         says_nullability=rest.upper().endswith("NULL"),
         comment=None if comment is None else comment.replace("''", "'"),
-        default=None if default is None else _unquoted(default),
+        default=None if default is None else _unquote(default),
         move=None if place is None else read_place(path[-1], place),
     )
 
@@ -172,22 +172,22 @@ def read_place(name: str, text: str) -> Move:
         raise UsageError(
             f"{text.strip()!r} is not a position; write first, last, after X or before X"
         )
-    return Move(name, wanted, whole_path(reference)[-1] if reference.strip() else None)
+    return Move(name, wanted, parse_column_path(reference)[-1] if reference.strip() else None)
 
 
 _MOVES: tuple[MoveType, ...] = get_args(MoveType)
 
 
-def _cut(pattern: re.Pattern[str], text: str) -> tuple[str, str | None]:
+def _cut_at_pattern(pattern: re.Pattern[str], text: str) -> tuple[str, str | None]:
     found = pattern.search(text)
     return (text, None) if found is None else (text[: found.start()], found[1])
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     return text[1:-1].replace("''", "'") if text.startswith("'") else text
 
 
-def changes_of(options: Sequence[tuple[str, str]]) -> list[SchemaChange | SpecChange]:
+def changes_from_options(options: Sequence[tuple[str, str]]) -> list[SchemaChange | SpecChange]:
     """Return the changes that options describe.
 
     Args:
@@ -198,7 +198,7 @@ def changes_of(options: Sequence[tuple[str, str]]) -> list[SchemaChange | SpecCh
         InvalidInputError: A type or the JSON of a change cannot be parsed.
 
     Example:
-        >>> changes_of([("--rename", "addr=address"), ("--drop", "fax")])
+        >>> changes_from_options([("--rename", "addr=address"), ("--drop", "fax")])
         [RenameColumn(field_names=('addr',), new_name='address'), DropColumn(field_names=('fax',))]
     """
     changes: list[SchemaChange | SpecChange] = []
@@ -224,7 +224,7 @@ def read_json(path: Path) -> Any:
         raise InvalidInputError(f"file {path} is not JSON: {error}") from error
 
 
-def _add(text: str) -> list[SchemaChange]:
+def _parse_add(text: str) -> list[SchemaChange]:
     column = read_column(text)
     added = AddColumn(column.path, type_to_wire(column.type), column.comment, column.move)
     if column.default is None:
@@ -232,7 +232,7 @@ def _add(text: str) -> list[SchemaChange]:
     return [added, UpdateColumnDefaultValue(column.path, column.default)]
 
 
-def _type(text: str) -> list[SchemaChange]:
+def _parse_type_change(text: str) -> list[SchemaChange]:
     column = read_column(text)
     if column.comment is not None or column.default is not None or column.move is not None:
         raise UsageError(f"{text!r} has more than a type; use separate options for the rest")
@@ -240,18 +240,18 @@ def _type(text: str) -> list[SchemaChange]:
     return [UpdateColumnType(column.path, type_to_wire(column.type), keep)]
 
 
-def _rename(text: str) -> list[SchemaChange]:
-    path, new_name = path_and_value(text)
+def _parse_rename(text: str) -> list[SchemaChange]:
+    path, new_name = split_path_and_value(text)
     if not new_name:
         raise UsageError(f"{text!r} is not OLD=NEW")
-    names = whole_path(new_name)
+    names = parse_column_path(new_name)
     if len(names) > 1:
         raise UsageError(f"{new_name!r} is a path; the new name is the last segment only")
     return [RenameColumn(path, names[0])]
 
 
-def _undrop(text: str) -> list[SchemaChange]:
-    path, field_id = path_and_value(text)
+def _parse_undrop(text: str) -> list[SchemaChange]:
+    path, field_id = split_path_and_value(text)
     if field_id is None:
         return [UndropColumn(path)]
     number = whole_number(field_id) if field_id.isascii() else None
@@ -260,13 +260,13 @@ def _undrop(text: str) -> list[SchemaChange]:
     return [UndropColumn(path, number)]
 
 
-def _move(text: str) -> list[SchemaChange]:
-    path, place = leading_path(text.strip())
+def _parse_move(text: str) -> list[SchemaChange]:
+    path, place = parse_leading_path(text.strip())
     move = read_place(path[-1], place)
     return [UpdateColumnPosition(move, path if len(path) > 1 else ())]
 
 
-def _json_change(text: str) -> list[SchemaChange | SpecChange]:
+def _parse_json_change(text: str) -> list[SchemaChange | SpecChange]:
     try:
         decoded = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -274,7 +274,7 @@ def _json_change(text: str) -> list[SchemaChange | SpecChange]:
     return [table_change_from_json(decoded, path="--change")]
 
 
-def _json_file(text: str) -> list[SchemaChange | SpecChange]:
+def _read_changes_file(text: str) -> list[SchemaChange | SpecChange]:
     decoded = read_json(Path(text))
     if isinstance(decoded, dict):
         decoded = decoded.get("changes")
@@ -288,21 +288,21 @@ def _json_file(text: str) -> list[SchemaChange | SpecChange]:
 
 
 _READERS: dict[str, Callable[[str], Sequence[SchemaChange | SpecChange]]] = {
-    "--add": _add,
-    "--drop": lambda text: [DropColumn(whole_path(text))],
-    "--undrop": _undrop,
-    "--rename": _rename,
-    "--type": _type,
-    "--nullable": lambda text: [UpdateColumnNullability(whole_path(text), True)],  # noqa: FBT003 - the value
-    "--not-null": lambda text: [UpdateColumnNullability(whole_path(text), False)],  # noqa: FBT003 - the value
-    "--column-comment": lambda text: [UpdateColumnComment(*path_and_value(text))],
-    "--default": lambda text: [UpdateColumnDefaultValue(*path_and_value(text))],
-    "--move": _move,
-    "--set": lambda text: [SetOption(*key_and_value(text))],
+    "--add": _parse_add,
+    "--drop": lambda text: [DropColumn(parse_column_path(text))],
+    "--undrop": _parse_undrop,
+    "--rename": _parse_rename,
+    "--type": _parse_type_change,
+    "--nullable": lambda text: [UpdateColumnNullability(parse_column_path(text), True)],  # noqa: FBT003 - the value
+    "--not-null": lambda text: [UpdateColumnNullability(parse_column_path(text), False)],  # noqa: FBT003 - the value
+    "--column-comment": lambda text: [UpdateColumnComment(*split_path_and_value(text))],
+    "--default": lambda text: [UpdateColumnDefaultValue(*split_path_and_value(text))],
+    "--move": _parse_move,
+    "--set": lambda text: [SetOption(*split_key_and_value(text))],
     "--unset": lambda text: [RemoveOption(text)],
     "--comment": lambda text: [UpdateComment(text)],
-    "--change": _json_change,
-    "--changes": _json_file,
+    "--change": _parse_json_change,
+    "--changes": _read_changes_file,
 }
 
 CHANGE_OPTIONS: tuple[str, ...] = tuple(_READERS)

@@ -33,7 +33,7 @@ from ledger.model.errors import (
     StoreError,
     UpgradeRequiredError,
 )
-from ledger.model.messages import visible
+from ledger.model.messages import printable_line
 
 OK = 0
 INVALID_INPUT = 1
@@ -80,17 +80,17 @@ _CODES: tuple[tuple[type[Exception], int], ...] = (
 )
 
 
-def code_of(error: Exception) -> int:
+def exit_code_of(error: Exception) -> int:
     """Return the exit code of an error.
 
     Example:
-        >>> code_of(NotFoundError("table shop.orders does not exist"))
+        >>> exit_code_of(NotFoundError("table shop.orders does not exist"))
         3
     """
     return next((code for kind, code in _CODES if isinstance(error, kind)), INVALID_INPUT)
 
 
-def ended(command: Callable[[], object], line: Sequence[str]) -> int:
+def run_and_report(command: Callable[[], object], line: Sequence[str]) -> int:
     """Run a command, report an error on stderr, and return the exit code."""
     try:
         command()
@@ -106,19 +106,19 @@ def ended(command: Callable[[], object], line: Sequence[str]) -> int:
 
 def report_error(error: Exception, line: Sequence[str]) -> int:
     """Report an error on stderr as text or JSON, and return the exit code."""
-    code = code_of(error)
+    code = exit_code_of(error)
     if isinstance(error, OSError):
         message = f"the store failed: {error}"
     else:
         message = str(getattr(error, "message", error))
-    return _written(message, code, line, _facts(error, code))
+    return _write_error(message, code, line, _error_facts(error, code))
 
 
 def interrupted(line: Sequence[str]) -> int:
     """Report an interruption on stderr, and return the exit code."""
     message = "interrupted; a commit in progress was committed as a whole or not at all"
     facts = {"error": "KeyboardInterrupt", "kind": "INTERRUPTED"}
-    return _written(message, INTERRUPTED, line, facts)
+    return _write_error(message, INTERRUPTED, line, facts)
 
 
 def wants_json(line: Sequence[str]) -> bool:
@@ -133,8 +133,8 @@ def wants_json(line: Sequence[str]) -> bool:
     return not said.isdisjoint({"--output=json", "--output=jsonl"})
 
 
-def _written(message: str, code: int, line: Sequence[str], facts: Mapping[str, Any]) -> int:
-    one_line = visible(" ".join(message.split()))
+def _write_error(message: str, code: int, line: Sequence[str], facts: Mapping[str, Any]) -> int:
+    one_line = printable_line(" ".join(message.split()))
     if wants_json(line):
         document = {**facts, "message": one_line, "exitCode": code}
         sys.stderr.write(f"{as_json(document)}\n")
@@ -143,21 +143,21 @@ def _written(message: str, code: int, line: Sequence[str], facts: Mapping[str, A
     return code
 
 
-def _facts(error: Exception, code: int) -> dict[str, Any]:
+def _error_facts(error: Exception, code: int) -> dict[str, Any]:
     """Return the attributes of an error other than its message, as plain JSON."""
     import msgspec
 
     known = vars(error) if isinstance(error, LedgerError) else {}
     kind = known.get("kind", getattr(error, "kind", "USAGE" if code == USAGE else "STORE"))
     rest = {
-        _camel(key): msgspec.to_builtins(value, str_keys=True, enc_hook=str)
+        _to_camel_case(key): msgspec.to_builtins(value, str_keys=True, enc_hook=str)
         for key, value in known.items()
         if key not in {"message", "kind"} and value is not None
     }
     return {"error": type(error).__name__, "kind": kind, **rest}
 
 
-def _camel(name: str) -> str:
+def _to_camel_case(name: str) -> str:
     first, *others = name.split("_")
     return first + "".join(each.capitalize() for each in others)
 
@@ -204,23 +204,23 @@ class Stop:
 
 
 @contextmanager
-def ends_between_rounds() -> Iterator[Stop]:
+def stop_flag_between_rounds() -> Iterator[Stop]:
     """Yield a flag that SIGINT and SIGTERM set; the running call completes first."""
     stop = Stop()
-    with _handled(stop.ask, signal.SIGINT, signal.SIGTERM):
+    with _install_signal_handler(stop.ask, signal.SIGINT, signal.SIGTERM):
         yield stop
 
 
 @contextmanager
-def ends_at_once() -> Iterator[Stop]:
+def stop_flag_at_once() -> Iterator[Stop]:
     """Yield a flag that SIGINT sets; the signal also interrupts the running call."""
     stop = Stop()
-    with _handled(stop.interrupt, signal.SIGINT):
+    with _install_signal_handler(stop.interrupt, signal.SIGINT):
         yield stop
 
 
 @contextmanager
-def _handled(handler: _Handler, *signals: signal.Signals) -> Iterator[None]:
+def _install_signal_handler(handler: _Handler, *signals: signal.Signals) -> Iterator[None]:
     before = {each: signal.signal(each, handler) for each in signals}
     try:
         yield

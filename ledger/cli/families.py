@@ -14,7 +14,7 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ledger.model.plugins import load, load_all, names
+from ledger.model.plugins import load, load_all_plugins, names
 
 if TYPE_CHECKING:
     from cyclopts import App
@@ -69,7 +69,7 @@ def register_plugin(app: App, name: str) -> None:
 
 def command_summaries() -> dict[str, str]:
     """Return what each command that plug-ins add does, in a line, by its name."""
-    commands = load_all(COMMANDS)
+    commands = load_all_plugins(COMMANDS)
     return {name: (add.__doc__ or "").partition("\n")[0] for name, add in commands.items()}
 
 

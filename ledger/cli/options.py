@@ -25,7 +25,7 @@ from typing import Annotated, Any, Protocol, TypeVar
 from attrs import evolve, field, frozen
 from cyclopts import Group, Parameter, Token
 
-from ledger.cli.changes import key_and_value
+from ledger.cli.changes import split_key_and_value
 from ledger.cli.exits import UsageError
 from ledger.cli.output import Output, Screen
 from ledger.ledger import Ledger
@@ -33,8 +33,8 @@ from ledger.ledger import open as open_ledger
 from ledger.locations import LOCAL, family_of, is_absolute
 from ledger.log.request import CommitOptions
 from ledger.model.errors import NotFoundError
-from ledger.model.instant import iso_moment
-from ledger.model.messages import meant
+from ledger.model.instant import parse_iso_datetime
+from ledger.model.messages import name_hint
 from ledger.model.types import LONG_MAX, whole_number
 from ledger.stores.wrappers import Trust
 from ledger.table import Table
@@ -72,7 +72,7 @@ def profile_file() -> Path:
 
 def profile_names() -> list[str]:
     """Return the names of the profiles, sorted; empty if there is no file."""
-    return sorted(_tables(_document(profile_file())))
+    return sorted(_profile_tables(_read_profile_file(profile_file())))
 
 
 def find_profile(name: str | None) -> Profile | None:
@@ -83,18 +83,18 @@ def find_profile(name: str | None) -> Profile | None:
             file and the problem.
     """
     file = profile_file()
-    document = _document(file)
+    document = _read_profile_file(file)
     wanted = document.get("profile") if name is None else name
     if wanted is None:
         return None
-    tables = _tables(document)
+    tables = _profile_tables(document)
     if not isinstance(wanted, str) or wanted not in tables:
-        there = meant(str(wanted), sorted(tables)) if tables else "it has no profiles yet"
+        there = name_hint(str(wanted), sorted(tables)) if tables else "it has no profiles yet"
         raise UsageError(f"{file} has no profile {wanted!r}; {there}")
-    return _profile(file, wanted, tables[wanted])
+    return _parse_profile(file, wanted, tables[wanted])
 
 
-def _document(file: Path) -> dict[str, Any]:
+def _read_profile_file(file: Path) -> dict[str, Any]:
     import tomllib
 
     try:
@@ -105,15 +105,15 @@ def _document(file: Path) -> dict[str, Any]:
         raise UsageError(f"{file} cannot be read: {error}") from error
 
 
-def _tables(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _profile_tables(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return {name: value for name, value in document.items() if isinstance(value, dict)}
 
 
-def _profile(file: Path, name: str, said: Mapping[str, Any]) -> Profile:
+def _parse_profile(file: Path, name: str, said: Mapping[str, Any]) -> Profile:
     here = f"profile {name} of {file}"
     for each in said:
         if each not in _KEYS:
-            raise UsageError(f"{here} has an unknown key {each!r}; {meant(each, _KEYS)}")
+            raise UsageError(f"{here} has an unknown key {each!r}; {name_hint(each, _KEYS)}")
     root, author = said.get("ledger"), said.get("author")
     options = said.get("storage-options", {})
     if not isinstance(root, str) or not root:
@@ -141,20 +141,20 @@ def tables_of(typed: Any) -> list[str]:
     Args:
         typed: The arguments that cyclopts has parsed so far.
     """
-    return _half_typed(typed).open().tables()
+    return _flags_of_partial_line(typed).open().tables()
 
 
 def tags_of(typed: Any) -> list[str]:
     """Return the tags of the table that a partial command line names, for completion."""
-    return sorted(_half_typed(typed).table(typed["name"].raw).at().tags)
+    return sorted(_flags_of_partial_line(typed).table(typed["name"].raw).at().tags)
 
 
 def branches_of(typed: Any) -> list[str]:
     """Return the branches of the table that a partial command line names, for completion."""
-    return sorted(_half_typed(typed).table(typed["name"].raw).state.branches)
+    return sorted(_flags_of_partial_line(typed).table(typed["name"].raw).state.branches)
 
 
-def _half_typed(typed: Any) -> LedgerFlags:
+def _flags_of_partial_line(typed: Any) -> LedgerFlags:
     root = typed["--ledger"].raw or os.environ.get("LAKELEDGER_URL")
     named = typed["--profile"].raw or os.environ.get("LAKELEDGER_PROFILE")
     return LedgerFlags(root, typed["--storage-option"].raw_tokens, profile=named)
@@ -233,7 +233,7 @@ class LedgerFlags:
         """
         profile = self.named()
         kept = {} if profile is None else profile.storage_options
-        return {**kept, **dict(key_and_value(each) for each in self.storage_option)}
+        return {**kept, **dict(split_key_and_value(each) for each in self.storage_option)}
 
     def url(self) -> str:
         """Return the root of the ledger.
@@ -250,7 +250,7 @@ class LedgerFlags:
             )
         return root
 
-    def begun_or_not(self, author: str | None = None) -> Ledger:
+    def open_maybe_uninitialized(self, author: str | None = None) -> Ledger:
         """Open the root of a ledger that may not be initialized yet.
 
         Raises:
@@ -259,9 +259,9 @@ class LedgerFlags:
         url, options = self.url(), self.storage_options()
         if family_of(url) == LOCAL:
             return open_ledger(url, options, author=author, trust=self.trust)
-        from ledger.stores.services import first_answer
+        from ledger.stores.services import wait_for_first_answer
 
-        return first_answer(
+        return wait_for_first_answer(
             lambda: open_ledger(url, options, author=author, trust=self.trust), url, options
         )
 
@@ -277,7 +277,7 @@ class LedgerFlags:
         """
         profile = self.named()
         author = None if profile is None else profile.author
-        lake = self.begun_or_not(author)
+        lake = self.open_maybe_uninitialized(author)
         handle_of(lake).refuse_lost_root()
         if not lake.is_begun:
             raise NotFoundError(
@@ -293,13 +293,13 @@ class LedgerFlags:
         """
         lake = self.open()
         if "." not in name:
-            named = named_so(lake, name)
+            named = tables_of_that_name(lake, name)
             hint = f"did you mean {' or '.join(named)}?" if named else "write DATABASE.TABLE"
             raise UsageError(f"{name!r} is not a full name: {hint}")
         return lake.table(name)
 
 
-def named_so(lake: Ledger, name: str) -> list[str]:
+def tables_of_that_name(lake: Ledger, name: str) -> list[str]:
     """Return up to three tables of that name in any database."""
     return [each for each in lake.tables() if each.partition(".")[2] == name][:3]
 
@@ -341,7 +341,7 @@ class CommitFlags:
 
     def once(
         self,
-        public: HasHandle[Answers[A]],
+        public: HasHandle[CommitIdLookup[A]],
         words: Sequence[object],
         ask: Callable[[CommitOptions], B],
     ) -> A | B:
@@ -359,7 +359,7 @@ class CommitFlags:
         return ask({**self.options(), "asked": words}) if committed is None else committed
 
 
-class Answers(Protocol[A_co]):
+class CommitIdLookup(Protocol[A_co]):
     """Table or ledger handle that looks up earlier requests by commit id."""
 
     def committed_before(self, commit_id: str | None, asked: Any) -> A_co | None:
@@ -459,9 +459,9 @@ def read_instant(text: str) -> dict[str, Any]:
     try:
         return {"timestamp": read_time(rest if word == "timestamp" else text)}
     except UsageError as error:
-        meant = "" if colon else f"for a tag write tag:{text}, for a branch branch:{text}; "
+        name_hint = "" if colon else f"for a tag write tag:{text}, for a branch branch:{text}; "
         raise UsageError(
-            f"{text!r} is not an instant; {meant}write now, -3 (commits ago), tag:NAME, "
+            f"{text!r} is not an instant; {name_hint}write now, -3 (commits ago), tag:NAME, "
             "branch:NAME, "
             f"snapshot:3, version:7, or a time: {_TIMES}"
         ) from error
@@ -489,7 +489,7 @@ def read_time(text: str) -> datetime | int:
         if ago is not None:
             passed = timedelta(**{_UNITS[ago["unit"]]: int(ago["count"])})
             return datetime.now().astimezone() - passed  # noqa: TID251 - by this machine's clock
-        read = iso_moment(text)
+        read = parse_iso_datetime(text)
         # A time without a zone is local; a date is the end of that day.
         if len(text) == len("2013-01-31"):
             read += timedelta(days=1, microseconds=-1000)
@@ -498,14 +498,14 @@ def read_time(text: str) -> datetime | int:
         raise UsageError(f"{text!r} is not a time; write {_TIMES}") from error
 
 
-def one_or_more(_type: Any, value: int | None) -> None:
+def check_one_or_more(_type: Any, value: int | None) -> None:
     """Reject numbers below 1 or above 64 bits; cyclopts' own validators are slow to import.
 
     Raises:
         ValueError: The number is out of range.
 
     Example:
-        >>> one_or_more(int, 0)
+        >>> check_one_or_more(int, 0)
         Traceback (most recent call last):
         ValueError: Must be >= 1.
     """
@@ -515,7 +515,7 @@ def one_or_more(_type: Any, value: int | None) -> None:
         raise ValueError(f"Must be <= {LONG_MAX}.")
 
 
-def as_written(_type: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
+def options_as_texts(_type: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
     """Convert options and their values to texts, in command-line order: a converter for cyclopts.
 
     The annotation has to say texts: if pydantic is loaded, cyclopts checks it.
@@ -524,7 +524,7 @@ def as_written(_type: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
 
 
 def pairs(written: Iterable[str]) -> list[tuple[str, str]]:
-    """Split the texts of `as_written` into pairs of option and value.
+    """Split the texts of `options_as_texts` into pairs of option and value.
 
     Example:
         >>> pairs(["--add zip STRING", "--drop city"])

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ledger.model.messages import visible
+from ledger.model.messages import printable_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,10 +50,10 @@ def result_console(width: int | None) -> Console:
         def on_broken_pipe(self) -> None:
             raise  # noqa: PLE0704 - rich calls this while it handles the BrokenPipeError
 
-    return ResultConsole(file=sys.stdout, width=width, **_PLAIN, color_system=colours())
+    return ResultConsole(file=sys.stdout, width=width, **_PLAIN, color_system=colour_system())
 
 
-def colours() -> Literal["auto"] | None:
+def colour_system() -> Literal["auto"] | None:
     """Return rich's colour system; None if NO_COLOR is set, which also disables bold."""
     return None if os.environ.get("NO_COLOR") else "auto"
 
@@ -69,14 +69,14 @@ class Screen:
         self.output = output
 
     @cached_property
-    def _results(self) -> Console:
+    def _result_console(self) -> Console:
         return result_console(None if sys.stdout.isatty() else _PIPE_WIDTH)
 
     @cached_property
-    def _stderr(self) -> Console:
+    def _stderr_console(self) -> Console:
         from rich.console import Console
 
-        return Console(file=sys.stderr, soft_wrap=True, **_PLAIN, color_system=colours())
+        return Console(file=sys.stderr, soft_wrap=True, **_PLAIN, color_system=colour_system())
 
     def result(self, document: Document, text: Callable[[Screen], None]) -> None:
         """Print the result of a command, as JSON or as text.
@@ -112,12 +112,12 @@ class Screen:
 
     def line(self, text: str = "", style: str = "") -> None:
         """Print one line of a result."""
-        self._results.print(visible(text), style=style, soft_wrap=True)
+        self._result_console.print(printable_line(text), style=style, soft_wrap=True)
 
     def heading(self, text: str) -> None:
         """Print a heading after an empty line."""
-        self._results.print()
-        self._results.print(visible(text), style="bold")
+        self._result_console.print()
+        self._result_console.print(printable_line(text), style="bold")
 
     def table(
         self,
@@ -143,31 +143,31 @@ class Screen:
             return
         # By column, since widths are computed by column.
         wanted = {name: [*each] for name, *each in zip(columns, *lines, strict=True)}
-        if self._lacks(wanted):
-            wanted = {name: each for name, each in wanted.items() if any(map(_cell, each))}
-        if self._lacks(wanted):
-            self._records(wanted)
+        if self._is_too_narrow_for(wanted):
+            wanted = {name: each for name, each in wanted.items() if any(map(_format_cell, each))}
+        if self._is_too_narrow_for(wanted):
+            self._print_records(wanted)
             return
         grid = Grid(box=box.SIMPLE, pad_edge=False, header_style="dim")
         for name, each in wanted.items():
             is_number = name in numbers or all(isinstance(cell, int | None) for cell in each)
             justify: Literal["left", "right"] = "right" if is_number else "left"
-            least = _least(name, each)
-            grid.add_column(visible(name), justify=justify, overflow="fold", min_width=least)
+            least = _minimal_width(name, each)
+            grid.add_column(printable_line(name), justify=justify, overflow="fold", min_width=least)
         for row in zip(*wanted.values(), strict=True):
-            grid.add_row(*(Text(_cell(each)) for each in row))
-        self._results.print(grid)
+            grid.add_row(*(Text(_format_cell(each)) for each in row))
+        self._result_console.print(grid)
 
-    def _lacks(self, columns: Mapping[str, Sequence[Cell]]) -> bool:
+    def _is_too_narrow_for(self, columns: Mapping[str, Sequence[Cell]]) -> bool:
         """Return whether the columns are too wide for the console without breaking words."""
-        least = sum(_least(name, each) + _BETWEEN for name, each in columns.items())
-        return least > self._results.width
+        least = sum(_minimal_width(name, each) + _BETWEEN for name, each in columns.items())
+        return least > self._result_console.width
 
-    def _records(self, columns: Mapping[str, Sequence[Cell]]) -> None:
+    def _print_records(self, columns: Mapping[str, Sequence[Cell]]) -> None:
         """Print rows as lists of names and values, without empty values."""
         self.line()
         for row in zip(*columns.values(), strict=True):
-            said = {name: _cell(each) for name, each in zip(columns, row, strict=True)}
+            said = {name: _format_cell(each) for name, each in zip(columns, row, strict=True)}
             self.facts({name: text for name, text in said.items() if text})
             self.line()
 
@@ -176,11 +176,11 @@ class Screen:
         known = {name: value for name, value in rows.items() if value is not None}
         width = max((len(name) for name in known), default=0)
         for name, value in known.items():
-            self.line(f"{name:<{width}}  {_cell(value)}")
+            self.line(f"{name:<{width}}  {_format_cell(value)}")
 
     def notice(self, text: str) -> None:
         """Print a notice on stderr."""
-        self._stderr.print(visible(text))
+        self._stderr_console.print(printable_line(text))
 
     @contextmanager
     def progress(self, what: str) -> Iterator[Callable[[int, int], None]]:
@@ -189,9 +189,11 @@ class Screen:
 
         text = TextColumn("{task.description}", markup=False)
         columns = (text, BarColumn(), MofNCompleteColumn())
-        hidden = not self._stderr.is_terminal
-        with Progress(*columns, console=self._stderr, transient=True, disable=hidden) as bar:
-            task = bar.add_task(visible(what), total=None)
+        hidden = not self._stderr_console.is_terminal
+        with Progress(
+            *columns, console=self._stderr_console, transient=True, disable=hidden
+        ) as bar:
+            task = bar.add_task(printable_line(what), total=None)
             yield lambda done, of: bar.update(task, completed=done, total=of)
 
 
@@ -216,17 +218,17 @@ def progress_reports(screen: Screen, text: str) -> Callable[[str, int, int], Non
     return report
 
 
-def _least(name: str, cells: Iterable[Cell]) -> int:
+def _minimal_width(name: str, cells: Iterable[Cell]) -> int:
     """Return the minimal width of a column that breaks only very long words."""
-    words = (word for text in (name, *map(_cell, cells)) for word in text.split())
+    words = (word for text in (name, *map(_format_cell, cells)) for word in text.split())
     longest = max(map(len, words), default=0)
     return min(longest, _LONGEST_WORD)
 
 
-def _cell(value: Cell) -> str:
+def _format_cell(value: Cell) -> str:
     if value is None:
         return ""
-    return f"{value:,}" if isinstance(value, int) else visible(value)
+    return f"{value:,}" if isinstance(value, int) else printable_line(value)
 
 
 def as_json(document: Any, indent: int = -1) -> str:
@@ -241,10 +243,10 @@ def as_json(document: Any, indent: int = -1) -> str:
     body = msgspec.json.format(msgspec.json.encode(document), indent=indent).decode()
     if body.replace("\n", "").isprintable():
         return body
-    return "".join(map(_escaped, body))
+    return "".join(map(_escape_char, body))
 
 
-def _escaped(char: str) -> str:
+def _escape_char(char: str) -> str:
     if char.isprintable() or char == "\n":
         return char
     pairs = char.encode("utf-16-be").hex()

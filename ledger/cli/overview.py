@@ -63,19 +63,19 @@ _MORE: Final = (
 def print_overview() -> None:
     """Print the overview at the width of the terminal."""
     console = result_console(width=None)
-    console.print(f"Usage: lakeledger COMMAND\n\n{_filled(_WHAT, console.width)}\n")
+    console.print(f"Usage: lakeledger COMMAND\n\n{_wrap_text(_WHAT, console.width)}\n")
     # A panel has a line and a space on either side.
-    console.print(Panel(_listed(console.width - 4), title="Commands", title_align="left"))
+    console.print(Panel(_command_list(console.width - 4), title="Commands", title_align="left"))
     console.print("\nExit codes:\n")
     for code, meaning in MEANINGS.items():
-        console.print(_filled(f"- {code}: {meaning}", console.width))
+        console.print(_wrap_text(f"- {code}: {meaning}", console.width))
     console.print()
     for paragraph in _MORE:
-        console.print(f"{_filled(paragraph, console.width)}\n")
+        console.print(f"{_wrap_text(paragraph, console.width)}\n")
     console.print("Example:\n\n    lakeledger quickstart")
 
 
-def _filled(text: str, width: int) -> str:
+def _wrap_text(text: str, width: int) -> str:
     return fill(text, width, break_on_hyphens=False)
 
 
@@ -89,7 +89,7 @@ def families() -> dict[str, dict[str, str]]:
     return listed
 
 
-def _listed(width: int) -> Text:
+def _command_list(width: int) -> Text:
     """Return the list of commands with their summaries, wrapped to a width."""
     listed = families()
     longest = max(len(name) for names in listed.values() for name in names)

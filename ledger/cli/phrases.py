@@ -37,9 +37,9 @@ def plain(record: object) -> Any:
     # Text output does not need these imports.
     import json
 
-    from ledger.audit.views import without_files
+    from ledger.audit.views import json_without_files
 
-    return without_files(json.loads(msgspec.json.encode(record)))
+    return json_without_files(json.loads(msgspec.json.encode(record)))
 
 
 def again(*, repeated: bool) -> str:
@@ -47,7 +47,7 @@ def again(*, repeated: bool) -> str:
     return ", committed before; nothing was written now" if repeated else ""
 
 
-def log_of(stream: HasHandle[LedgerHandle | TableHandle]) -> StreamLog[Any, Any]:
+def stream_log_of(stream: HasHandle[LedgerHandle | TableHandle]) -> StreamLog[Any, Any]:
     """Return the log of a table, or of a ledger's catalog."""
     return handle_of(stream).log
 
@@ -63,7 +63,7 @@ def committed(
         appended: Result of the call.
         writing: Commit options; the commit id selects the transaction in a group commit.
     """
-    commit = log_of(stream).commit_at(appended.version)
+    commit = stream_log_of(stream).commit_at(appended.version)
     mine = [each for each in commit.transactions if each.id == writing.commit_id]
     transactions = mine or list(commit.transactions)
     table = {"table": str(stream.identifier)} if isinstance(stream, Table) else {}
@@ -84,7 +84,7 @@ def committed(
     screen.result(document, text)
 
 
-def unchanged(screen: Screen, table: Table, why: str) -> None:
+def print_unchanged(screen: Screen, table: Table, why: str) -> None:
     """Print that a command had nothing to commit."""
     version = table.state.version
     screen.result(

@@ -26,7 +26,7 @@ from ledger.decide.changes import (
     SetBranch,
     SetPartitionStatistics,
 )
-from ledger.decide.errors import argument
+from ledger.decide.errors import argument_error
 from ledger.events.snapshots import CommittedFacts, SnapshotFacts
 from ledger.model.arrow_types import nested_ids
 from ledger.model.file_change import FileChange
@@ -66,7 +66,7 @@ class Bound(Struct, frozen=True):
     wider: tuple[int, int] | None = None
 
     @property
-    def in_logs(self) -> tuple[int, int]:
+    def log_limits(self) -> tuple[int, int]:
         """The smallest and the greatest that a log may hold."""
         return self.wider or (self.least, self.most)
 
@@ -85,10 +85,10 @@ class Bound(Struct, frozen=True):
             InvalidChangeError: ILLEGAL_ARGUMENT.
         """
         if type(value) is not int:
-            raise argument(f"{subject}: {self.noun} {excerpt(value)} is no whole number")
+            raise argument_error(f"{subject}: {self.noun} {excerpt(value)} is no whole number")
         if not self.least <= value <= self.most:
             way_out = f"; {self.way_out}" if self.way_out else ""
-            raise argument(
+            raise argument_error(
                 f"{subject}: {self.noun} {excerpt(value)} is not between {self.least} and "
                 f"{self.most}{way_out}"
             )
@@ -258,13 +258,15 @@ UNBOUNDED: Mapping[str, str] = {
 """Numbers of events and files that are bounded by their 64 bits only, by key, with the reason."""
 
 
-def _values(names: Sequence[str]) -> Callable[[object], tuple[Any, ...]]:
+def _attribute_getter(names: Sequence[str]) -> Callable[[object], tuple[Any, ...]]:
     """Return a getter of the values of some attributes, in order."""
     read = attrgetter(*names)
     return read if len(names) > 1 else lambda record: (read(record),)
 
 
-_ROWS = {kind: (_values(tuple(row)), tuple(row.values())) for kind, row in NUMBERS.items()}
+_ROWS = {
+    kind: (_attribute_getter(tuple(row)), tuple(row.values())) for kind, row in NUMBERS.items()
+}
 
 
 def check_numbers(record: object, subject: str) -> None:
@@ -286,7 +288,7 @@ def check_numbers(record: object, subject: str) -> None:
             bound.check(value, subject)
 
 
-def check_file(file: FileChange) -> None:
+def check_file_numbers(file: FileChange) -> None:
     """Reject a file with a number out of its bounds.
 
     Raises:
@@ -306,7 +308,7 @@ def check_file(file: FileChange) -> None:
                 COUNT.check(count, f"file {file.path}, column {field_id}")
 
 
-def check_partitions(files: Iterable[FileChange]) -> None:
+def check_partition_values(files: Iterable[FileChange]) -> None:
     """Reject files with a partition value of more than 64 bits; formats check the column's type.
 
     Raises:
@@ -318,7 +320,7 @@ def check_partitions(files: Iterable[FileChange]) -> None:
                 PARTITION_VALUE.check(value, f"file {file.path}")
 
 
-def check_facts(facts: Mapping[str, Any]) -> None:
+def check_snapshot_facts(facts: Mapping[str, Any]) -> None:
     """Reject further facts of a snapshot that are unknown, out of their bounds, or bytes.
 
     Raises:
@@ -326,7 +328,7 @@ def check_facts(facts: Mapping[str, Any]) -> None:
     """
     for name in facts.keys() - FURTHER_FACTS:
         known = ", ".join(sorted(FURTHER_FACTS))
-        raise argument(f"{excerpt(name)} is no further fact of a snapshot; there are {known}")
+        raise argument_error(f"{excerpt(name)} is no further fact of a snapshot; there are {known}")
     for name, bound in FACTS.items():
         if facts.get(name) is not None and facts[name] is not UNSET:
             bound.check(facts[name], f"{name} of the snapshot")
@@ -334,14 +336,16 @@ def check_facts(facts: Mapping[str, Any]) -> None:
     listed = properties.items() if isinstance(properties, Mapping) else ()
     for name, text in (*((each, facts.get(each)) for each in TEXT_FACTS), *listed):
         if isinstance(text, bytes | bytearray | memoryview):
-            raise argument(f"{name} of the snapshot is bytes, {excerpt(text)}, and has to be text")
+            raise argument_error(
+                f"{name} of the snapshot is bytes, {excerpt(text)}, and has to be text"
+            )
     offsets = facts.get("log_offsets")
     for bucket, offset in offsets.items() if isinstance(offsets, Mapping) else ():
         LOG_BUCKET.check(bucket, "log_offsets of the snapshot")
         LOG_OFFSET.check(offset, "log_offsets of the snapshot")
 
 
-def check_sums(sums: Iterable[tuple[str, int]]) -> None:
+def check_sum_bounds(sums: Iterable[tuple[str, int]]) -> None:
     """Reject sums that no format can hold.
 
     Raises:
@@ -351,7 +355,7 @@ def check_sums(sums: Iterable[tuple[str, int]]) -> None:
         SUM.check(value, f"{name} of the table")
 
 
-def check_view(fields: Iterable[DataField]) -> None:
+def check_view_column_ids(fields: Iterable[DataField]) -> None:
     """Reject a view with a column id that no format can hold.
 
     Raises:
@@ -362,7 +366,7 @@ def check_view(fields: Iterable[DataField]) -> None:
             FIELD_ID.check(found, f"column {each.name}")
 
 
-def check_ids(
+def check_column_ids(
     fields: Sequence[DataField],
     policy: FieldIdPolicy,
     *,
@@ -394,33 +398,33 @@ def check_ids(
 
 def _check_member_ids(fields: Sequence[DataField], taken: Collection[int], new: range) -> None:
     """Reject ids that collide with those that Paimon's formula gives to list and map members."""
-    for name, owner, made in member_ids(fields):
+    for name, owner, made in list_map_member_ids(fields):
         if owner in new:
             MEMBERED_ID.check(owner, f"column {name}")
         if made in taken and (owner in new or made in new):
-            raise argument(
+            raise argument_error(
                 f"column {name} (id {owner}) has a list or map whose members Paimon gives id "
                 f"{made}, which is a column's; number the columns anew"
             )
 
 
-def member_ids(fields: Iterable[DataField]) -> Iterator[tuple[str, int, int]]:
+def list_map_member_ids(fields: Iterable[DataField]) -> Iterator[tuple[str, int, int]]:
     """Yield column, the id of the enclosing field, and the id of each list or map member."""
     for place in type_places(fields):
         if place.field is not None:
-            for made in _below(place.field.type, place.field.id, 1):
+            for made in _member_ids_below(place.field.type, place.field.id, 1):
                 yield place.name, place.field.id, made
 
 
-def _below(data_type: DataType, owner: int, depth: int) -> Iterator[int]:
+def _member_ids_below(data_type: DataType, owner: int, depth: int) -> Iterator[int]:
     parts = [each for each in parts_of(data_type) if each.field is None]
     carried = {each.id for each in parts}
     yield from (each for each in nested_ids(data_type, owner, depth) if each not in carried)
     for each in parts:
-        yield from _below(each.type, owner, depth + 1)
+        yield from _member_ids_below(each.type, owner, depth + 1)
 
 
-def next_id(highest: int, policy: FieldIdPolicy, path: Sequence[str]) -> int:
+def next_column_id(highest: int, policy: FieldIdPolicy, path: Sequence[str]) -> int:
     """Return the id of the next new column.
 
     Raises:
@@ -429,7 +433,7 @@ def next_id(highest: int, policy: FieldIdPolicy, path: Sequence[str]) -> int:
     bound = PAIMON_ID if policy == "paimon" else ICEBERG_ID
     given = highest + 1
     if not given <= bound.most:
-        raise argument(
+        raise argument_error(
             f"column {'.'.join(path)} would get field id {given}, and ids end at {bound.most}; "
             "create a new table, whose ids start again"
         )

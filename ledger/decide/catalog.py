@@ -15,10 +15,10 @@ from typing import Any
 from attrs import field, frozen
 from msgspec import UNSET, UnsetType
 
-from ledger.decide.bounds import check_view
-from ledger.decide.catalog_facts import CatalogContext, takes_name
-from ledger.decide.changes import CorrectClock, decide_clock
-from ledger.decide.commit_policies import CommitContext, refuse_in_catalog
+from ledger.decide.bounds import check_view_column_ids
+from ledger.decide.catalog_facts import CatalogContext, make_name_taken_test
+from ledger.decide.changes import CorrectClock, decide_clock_correction
+from ledger.decide.commit_policies import CommitContext, refuse_catalog_commit
 from ledger.decide.table_options import refuse_unerasable
 from ledger.events.catalog import (
     CatalogEvent,
@@ -45,8 +45,8 @@ from ledger.events.table import (
     TableName,
     TableRenamed,
 )
-from ledger.locations import escapes, folded, is_absolute, place_of
-from ledger.model.credentials import advice, carries_credentials
+from ledger.locations import folded, is_absolute, may_escape_folder, place_of
+from ledger.model.credentials import carries_credentials, credentials_error_text
 from ledger.model.errors import (
     AlreadyExistsError,
     InvalidChangeError,
@@ -60,9 +60,9 @@ from ledger.model.schema import FieldIdPolicy, ViewSchema
 from ledger.state.catalog import EMPTY_CATALOG, CatalogState, DatabaseEntry, ViewEntry
 from ledger.state.catalog_builder import (
     VIEW_OPERATIONS,
-    asked_cells,
-    view_cell,
-    view_cells,
+    changed_cell_name,
+    changed_cell_values,
+    view_cell_values,
     view_to_record,
 )
 
@@ -245,12 +245,12 @@ CatalogRequest = (
 """Every request to the catalog."""
 
 
-def name_record(identifier: Identifier) -> TableName:
+def table_name_record(identifier: Identifier) -> TableName:
     """Return the record of an identifier."""
     return TableName(database_name=identifier.database, table_name=identifier.name)
 
 
-def check_free(identifier: Identifier, catalog: CatalogContext) -> None:
+def check_name_free(identifier: Identifier, catalog: CatalogContext) -> None:
     """Reject a name that is unsafe or taken, or whose database does not exist.
 
     Raises:
@@ -273,12 +273,12 @@ def check_free(identifier: Identifier, catalog: CatalogContext) -> None:
     if kind is not None:
         raise catalog.refusal(
             f"name {identifier}",
-            takes_name(identifier),
+            make_name_taken_test(identifier),
             AlreadyExistsError(f"{kind} {identifier} exists already; choose another name"),
         )
 
 
-def check_rename(
+def check_rename_conflict(
     asked: Identifier,
     now: Identifier,
     catalog: CatalogContext,
@@ -302,8 +302,8 @@ def check_rename(
 
 def create_view(request: CreateView, catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
     """Return the event that creates a view; its name and id must be free."""
-    check_free(request.identifier, catalog)
-    check_view(request.schema.fields)
+    check_name_free(request.identifier, catalog)
+    check_view_column_ids(request.schema.fields)
     holder = catalog.state.view_by_id(request.view_id)
     if holder is not None:
         raise catalog.refusal(
@@ -314,7 +314,7 @@ def create_view(request: CreateView, catalog: CatalogContext) -> tuple[CatalogEv
             ),
         )
     event = ViewCreated(
-        identifier=name_record(request.identifier),
+        identifier=table_name_record(request.identifier),
         view_id=request.view_id,
         schema=view_to_record(request.schema),
     )
@@ -323,13 +323,13 @@ def create_view(request: CreateView, catalog: CatalogContext) -> tuple[CatalogEv
 
 def alter_view(request: AlterView, catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
     """Return the changes that do not hold already; a cell that a winner set is a conflict."""
-    view = _same_view(request.identifier, catalog)
-    asked = asked_cells(request.changes)
-    now = view_cells(view.schema)
+    view = _resolve_requested_view(request.identifier, catalog)
+    asked = changed_cell_values(request.changes)
+    now = view_cell_values(view.schema)
     decided = set()
     for cell, value in asked.items():
-        sets_it = _sets_cell(view.view_id, cell)
-        if not catalog.changed_since(sets_it):
+        sets_it = _make_view_cell_test(view.view_id, cell)
+        if not catalog.has_winner_event(sets_it):
             continue
         if now.get(cell) != value:
             refused = InvalidChangeError(
@@ -338,30 +338,32 @@ def alter_view(request: AlterView, catalog: CatalogContext) -> tuple[CatalogEven
             )
             raise catalog.refusal(f"view {view.identifier} {cell}", sets_it, refused)
         decided.add(cell)
-    open_changes = [each for each in request.changes if view_cell(each) not in decided]
-    _check_dialects(view, open_changes)
+    open_changes = [each for each in request.changes if changed_cell_name(each) not in decided]
+    _check_view_dialects(view, open_changes)
     pending = tuple(
-        each for each in open_changes if now.get(view_cell(each)) != asked[view_cell(each)]
+        each
+        for each in open_changes
+        if now.get(changed_cell_name(each)) != asked[changed_cell_name(each)]
     )
     if not pending:
         return ()
-    name = name_record(view.identifier)
+    name = table_name_record(view.identifier)
     return (ViewAltered(identifier=name, view_id=view.view_id, changes=pending),)
 
 
 def rename_view(request: RenameView, catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
     """Return the rename of a view; none if it has that name already."""
-    view = _same_view(request.source, catalog)
+    view = _resolve_requested_view(request.source, catalog)
     if view.identifier == request.destination:
         return ()
-    check_rename(
+    check_rename_conflict(
         request.source,
         view.identifier,
         catalog,
         lambda event: isinstance(event, ViewRenamed) and event.view_id == view.view_id,
     )
-    check_free(request.destination, catalog)
-    source, destination = name_record(view.identifier), name_record(request.destination)
+    check_name_free(request.destination, catalog)
+    source, destination = table_name_record(view.identifier), table_name_record(request.destination)
     return (ViewRenamed(source=source, destination=destination, view_id=view.view_id),)
 
 
@@ -371,10 +373,10 @@ def drop_view(request: DropView, catalog: CatalogContext) -> tuple[CatalogEvent,
     found = catalog.state.view_by_id(view_id)
     if found is None:
         return ()
-    return (ViewDropped(identifier=name_record(found.identifier), view_id=view_id),)
+    return (ViewDropped(identifier=table_name_record(found.identifier), view_id=view_id),)
 
 
-def _same_view(identifier: Identifier, catalog: CatalogContext) -> ViewEntry:
+def _resolve_requested_view(identifier: Identifier, catalog: CatalogContext) -> ViewEntry:
     view_id = catalog.base.view(identifier).view_id
     found = catalog.state.view_by_id(view_id)
     if found is None:
@@ -386,16 +388,16 @@ def _same_view(identifier: Identifier, catalog: CatalogContext) -> ViewEntry:
     return found
 
 
-def _sets_cell(view_id: str, cell: str) -> Callable[[CatalogEvent], bool]:
+def _make_view_cell_test(view_id: str, cell: str) -> Callable[[CatalogEvent], bool]:
     def test(event: CatalogEvent) -> bool:
         if not isinstance(event, ViewAltered) or event.view_id != view_id:
             return False
-        return any(view_cell(change) == cell for change in event.changes)
+        return any(changed_cell_name(change) == cell for change in event.changes)
 
     return test
 
 
-def _check_dialects(view: ViewEntry, changes: Iterable[Any]) -> None:
+def _check_view_dialects(view: ViewEntry, changes: Iterable[Any]) -> None:
     there = set(view.schema.dialects)
     for change in changes:
         wanted = VIEW_OPERATIONS[type(change)].dialect
@@ -424,7 +426,11 @@ _START = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:///?|/")
 
 def database_location(state: CatalogState, name: str) -> str:
     """Return `<name>.db`, or `<name>-2.db`, `<name>-3.db`, ... where that was ever used."""
-    return next(path for path in _folders(name) if clash(state, path) is None)
+    return next(
+        path
+        for path in _database_folder_candidates(name)
+        if find_location_conflict(state, path) is None
+    )
 
 
 def table_location(state: CatalogState, database_path: str, name: str, table_id: str) -> str:
@@ -435,8 +441,8 @@ def table_location(state: CatalogState, database_path: str, name: str, table_id:
     """
     digits = "".join(char for char in table_id.lower() if char in "0123456789abcdef")
     for suffix in ("", f"-{digits[:_SHORT_ID_DIGITS]}", f"-{digits}"):
-        path = f"{database_path}/{_fitted(name, suffix)}"
-        if clash(state, path) is None:
+        path = f"{database_path}/{_truncate_folder_name(name, suffix)}"
+        if find_location_conflict(state, path) is None:
             return path
     raise InvalidChangeError(
         f"every location for table {name!r} with id {table_id} was used; take a fresh table id"
@@ -455,19 +461,19 @@ def external_location(path: str) -> str:
         's3://lake/orders'
     """
     if carries_credentials(path):
-        raise InvalidInputError(f"location {advice(path)}")
+        raise InvalidInputError(f"location {credentials_error_text(path)}")
     start = _START.match(path)
     if start is None or not path.isprintable() or path.strip() != path:
         raise InvalidInputError(f"location {path!r} is not absolute; write /PATH or SCHEME://PATH")
     segments = path[start.end() :].rstrip("/").split("/")
-    if escapes(path) or not {"", "."}.isdisjoint(segments):
+    if may_escape_folder(path) or not {"", "."}.isdisjoint(segments):
         raise InvalidInputError(
             f"location {path!r} has an empty, '.' or '..' segment; spell it out"
         )
     return path.rstrip("/")
 
 
-def clash(state: CatalogState, path: str) -> str | None:
+def find_location_conflict(state: CatalogState, path: str) -> str | None:
     """Return the used location that equals, contains or is inside `path`; None when it is free.
 
     A database's folder contains its tables, so being inside one is no clash.
@@ -486,15 +492,15 @@ def clash(state: CatalogState, path: str) -> str | None:
     return None
 
 
-def _folders(name: str) -> Iterator[str]:
-    yield _fitted(name, ".db")
+def _database_folder_candidates(name: str) -> Iterator[str]:
+    yield _truncate_folder_name(name, ".db")
     number = 2
     while True:
-        yield _fitted(name, f"-{number}.db")
+        yield _truncate_folder_name(name, f"-{number}.db")
         number += 1
 
 
-def _fitted(stem: str, suffix: str) -> str:
+def _truncate_folder_name(stem: str, suffix: str) -> str:
     # File systems refuse longer names than this, and a name may already be that long.
     room = MAX_NAME_LENGTH - len(suffix)
     return stem.encode()[:room].decode(errors="ignore") + suffix
@@ -504,7 +510,7 @@ def move_ledger(request: MoveLedger, catalog: CatalogContext) -> tuple[CatalogEv
     """Return the event of a move; none where the ledger is recorded there already."""
     if catalog.state.place == request.place:
         return ()
-    _refuse_other(request.was, catalog)
+    _refuse_changed_location(request.was, catalog)
     return (LedgerMoved(request.place),)
 
 
@@ -514,14 +520,14 @@ def alias_ledger(request: AliasLedger, catalog: CatalogContext) -> tuple[Catalog
     is_said = state.place == request.of
     if request.place == request.of or (is_said and request.place in state.aliases):
         return ()
-    _refuse_other(request.was, catalog)
+    _refuse_changed_location(request.was, catalog)
     alias = PlaceAliased(request.place)
     return (alias,) if is_said else (LedgerMoved(request.of), alias)
 
 
 def copy_ledger(request: CopyLedger, catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
     """Return the event that makes a ledger a copy; external tables stay the original's."""
-    _refuse_other(request.was, catalog)
+    _refuse_changed_location(request.was, catalog)
     without = (each.table_id for each in catalog.state.tables.values() if is_absolute(each.path))
     return (
         LedgerCopied(
@@ -533,7 +539,7 @@ def copy_ledger(request: CopyLedger, catalog: CatalogContext) -> tuple[CatalogEv
     )
 
 
-def _refuse_other(was: str, catalog: CatalogContext) -> None:
+def _refuse_changed_location(was: str, catalog: CatalogContext) -> None:
     """Reject a request about the ledger's place if that has changed since the request was made.
 
     Raises:
@@ -543,7 +549,7 @@ def _refuse_other(was: str, catalog: CatalogContext) -> None:
     if catalog.state.place != was:
         raise catalog.refusal(
             "place",
-            _sets_location,
+            _is_location_change,
             InvalidChangeError(
                 f"the ledger is recorded at {catalog.state.place} by now; check it with "
                 "lakeledger doctor, then retry"
@@ -551,7 +557,7 @@ def _refuse_other(was: str, catalog: CatalogContext) -> None:
         )
 
 
-def _sets_location(event: CatalogEvent) -> bool:
+def _is_location_change(event: CatalogEvent) -> bool:
     return isinstance(event, LedgerMoved | LedgerCopied)
 
 
@@ -575,7 +581,7 @@ class CatalogIntent:
         self._context = context
         self._base: CatalogState | None = None
 
-    def meet(self, winners: Sequence[Commit[CatalogEvent]]) -> None:
+    def index_winners(self, winners: Sequence[Commit[CatalogEvent]]) -> None:
         """Prepare nothing; see `Intent`."""
 
     def decide(
@@ -597,7 +603,7 @@ class CatalogIntent:
         events = decide(self.request, catalog)
         if self._context is not None:
             options = {name: each.options for name, each in catalog.state.databases.items()}
-            refuse_in_catalog(options, events, self._context)
+            refuse_catalog_commit(options, events, self._context)
         return events
 
 
@@ -606,15 +612,15 @@ def decide(request: CatalogRequest, catalog: CatalogContext) -> tuple[CatalogEve
     return DECIDED[type(request)](request, catalog)
 
 
-def _erase(request: EraseValues, _catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
+def _record_erasure(request: EraseValues, _catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
     table = UNSET if request.table_id is None else request.table_id
     column = UNSET if request.field_id is None else request.field_id
     return (ValuesErased(request.values, request.transactions, table, column),)
 
 
 def _correct_clock(request: CorrectClock, catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
-    decided = decide_clock(catalog.state, request)
-    other = catalog.changed_since(
+    decided = decide_clock_correction(catalog.state, request)
+    other = catalog.has_winner_event(
         lambda event: (
             isinstance(event, ClockCorrected) and event.true_time_millis != request.true_time_millis
         )
@@ -649,10 +655,10 @@ def _alter_database(request: AlterDatabase, catalog: CatalogContext) -> tuple[Ca
     if both:
         raise InvalidChangeError(f"database {name}: {both} are both removed and set; choose one")
     wanted: dict[str, str | None] = {**dict.fromkeys(request.removals), **request.updates}
-    now = _same_database(name, catalog).options
+    now = _resolve_requested_database(name, catalog).options
     pending = {key: value for key, value in wanted.items() if now.get(key) != value}
     for key in pending:
-        _check_option(name, key, catalog)
+        _refuse_option_conflict(name, key, catalog)
     if not pending:
         return ()
     removals = tuple(sorted(key for key, value in pending.items() if value is None))
@@ -660,13 +666,13 @@ def _alter_database(request: AlterDatabase, catalog: CatalogContext) -> tuple[Ca
     return (DatabaseAltered(name=name, removals=removals, updates=updates),)
 
 
-def _check_option(name: str, key: str, catalog: CatalogContext) -> None:
+def _refuse_option_conflict(name: str, key: str, catalog: CatalogContext) -> None:
     def sets_it(event: CatalogEvent) -> bool:
         if not isinstance(event, DatabaseAltered) or event.name != name:
             return False
         return key in event.removals or key in event.updates
 
-    if catalog.changed_since(sets_it):
+    if catalog.has_winner_event(sets_it):
         value = catalog.state.database(name).options.get(key)
         set_to = "was removed" if value is None else f"was set to {value!r}"
         refused = InvalidChangeError(
@@ -675,7 +681,7 @@ def _check_option(name: str, key: str, catalog: CatalogContext) -> None:
         raise catalog.refusal(f"database {name} option {key}", sets_it, refused)
 
 
-def _same_database(name: str, catalog: CatalogContext) -> DatabaseEntry:
+def _resolve_requested_database(name: str, catalog: CatalogContext) -> DatabaseEntry:
     meant = catalog.base.database(name)
     found = catalog.state.databases.get(name)
     if found is None or found.path != meant.path:
@@ -700,7 +706,7 @@ def _drop_database(request: DropDatabase, catalog: CatalogContext) -> tuple[Cata
     more = f" and {len(inside) - _MOST_NAMES_SHOWN} more" if len(inside) > _MOST_NAMES_SHOWN else ""
     raise catalog.refusal(
         f"database {name}",
-        lambda event: any(takes_name(each)(event) for each in inside),
+        lambda event: any(make_name_taken_test(each)(event) for each in inside),
         InvalidChangeError(
             f"database {name} is not empty: {shown}{more}; drop or move these first",
             kind="ILLEGAL_STATE",
@@ -710,7 +716,7 @@ def _drop_database(request: DropDatabase, catalog: CatalogContext) -> tuple[Cata
 
 def _create_table(request: CreateTable, catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
     name = request.identifier
-    check_free(name, catalog)
+    check_name_free(name, catalog)
     holder = catalog.state.table_by_id(request.table_id)
     if holder is not None:
         raise catalog.refusal(
@@ -723,7 +729,7 @@ def _create_table(request: CreateTable, catalog: CatalogContext) -> tuple[Catalo
     if request.origin is UNSET and not catalog.state.keeps_outside:
         refuse_unerasable(request.schema.options)
     event = TableCreated(
-        identifier=name_record(name),
+        identifier=table_name_record(name),
         table_id=request.table_id,
         path=_table_path(request, catalog),
         schema=request.schema,
@@ -742,7 +748,7 @@ def _table_path(request: CreateTable, catalog: CatalogContext) -> str:
         database = catalog.state.database(name.database)
         return table_location(catalog.state, database.path, name.name, request.table_id)
     path = external_location(request.external_path)
-    used = clash(catalog.state, path)
+    used = find_location_conflict(catalog.state, path)
     if used is None:
         return path
     raise catalog.refusal(
@@ -766,22 +772,22 @@ def _rename_table(request: RenameTable, catalog: CatalogContext) -> tuple[Catalo
         )
     if found.identifier == request.destination:
         return ()
-    check_rename(
+    check_rename_conflict(
         request.source,
         found.identifier,
         catalog,
         lambda event: isinstance(event, TableRenamed) and event.table_id == meant.table_id,
     )
-    check_free(request.destination, catalog)
-    destination = name_record(request.destination)
-    source = name_record(found.identifier)
+    check_name_free(request.destination, catalog)
+    destination = table_name_record(request.destination)
+    source = table_name_record(found.identifier)
     return (TableRenamed(source=source, destination=destination, table_id=meant.table_id),)
 
 
 def _drop_table(request: DropTable, catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
     found = catalog.state.table_by_id(request.table_id)
     if found is not None:
-        name: TableName = name_record(found.identifier)
+        name: TableName = table_name_record(found.identifier)
         return (TableDropped(identifier=name, table_id=request.table_id),)
     if catalog.base.table_by_id(request.table_id) is not None:
         return ()
@@ -806,7 +812,7 @@ DECIDED: Mapping[type, Callable[[Any, CatalogContext], tuple[CatalogEvent, ...]]
     MoveLedger: move_ledger,
     AliasLedger: alias_ledger,
     CopyLedger: copy_ledger,
-    EraseValues: _erase,
+    EraseValues: _record_erasure,
     CorrectClock: _correct_clock,
 }
 """The function that decides each kind of request."""

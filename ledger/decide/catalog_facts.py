@@ -12,7 +12,11 @@ from typing import Any
 from attrs import frozen
 from msgspec import Struct, UnsetType
 
-from ledger.decide.snapshot_operations import describe_correction, describe_creation, describe_drop
+from ledger.decide.snapshot_operations import (
+    describe_clock_correction,
+    describe_table_creation,
+    describe_table_drop,
+)
 from ledger.events import TableEvent
 from ledger.events import catalog as c
 from ledger.events import table as t
@@ -37,11 +41,11 @@ class CatalogFact(Struct, frozen=True, kw_only=True):
     names: Callable[[Any], t.TableName] | None
 
 
-def _renamed(what: str, event: t.TableRenamed | c.ViewRenamed) -> str:
-    return f"renamed {what} {_name(event.source)} to {_name(event.destination)}"
+def _describe_rename(what: str, event: t.TableRenamed | c.ViewRenamed) -> str:
+    return f"renamed {what} {_dotted_name(event.source)} to {_dotted_name(event.destination)}"
 
 
-def _erased(event: c.ValuesErased) -> str:
+def _describe_erasure(event: c.ValuesErased) -> str:
     if isinstance(event.field_id, UnsetType):
         things = "authors, messages, maps of properties or values of columns"
         return f"erased {event.values} {things}, of {event.transactions} changes"
@@ -49,15 +53,15 @@ def _erased(event: c.ValuesErased) -> str:
     return f"erased {event.values} bounds and partition values of {column}"
 
 
-def _name(name: t.TableName) -> str:
+def _dotted_name(name: t.TableName) -> str:
     return f"{name.database_name}.{name.table_name}"
 
 
-def _made(event: t.TableCreated | c.ViewCreated) -> t.TableName:
+def _created_object_name(event: t.TableCreated | c.ViewCreated) -> t.TableName:
     return event.identifier
 
 
-def _called(event: t.TableRenamed | c.ViewRenamed) -> t.TableName:
+def _renamed_object_name(event: t.TableRenamed | c.ViewRenamed) -> t.TableName:
     return event.destination
 
 
@@ -67,13 +71,21 @@ CATALOG_FACTS: Mapping[type, CatalogFact] = {
         says=lambda it: f"changed options of database {it.name}", names=None
     ),
     c.DatabaseDropped: CatalogFact(says=lambda it: f"dropped database {it.name}", names=None),
-    t.TableCreated: CatalogFact(says=describe_creation, names=_made),
-    t.TableRenamed: CatalogFact(says=partial(_renamed, "table"), names=_called),
-    t.TableDropped: CatalogFact(says=describe_drop, names=None),
-    c.ViewCreated: CatalogFact(says=lambda it: f"created view {_name(it.identifier)}", names=_made),
-    c.ViewAltered: CatalogFact(says=lambda it: f"changed view {_name(it.identifier)}", names=None),
-    c.ViewRenamed: CatalogFact(says=partial(_renamed, "view"), names=_called),
-    c.ViewDropped: CatalogFact(says=lambda it: f"dropped view {_name(it.identifier)}", names=None),
+    t.TableCreated: CatalogFact(says=describe_table_creation, names=_created_object_name),
+    t.TableRenamed: CatalogFact(
+        says=partial(_describe_rename, "table"), names=_renamed_object_name
+    ),
+    t.TableDropped: CatalogFact(says=describe_table_drop, names=None),
+    c.ViewCreated: CatalogFact(
+        says=lambda it: f"created view {_dotted_name(it.identifier)}", names=_created_object_name
+    ),
+    c.ViewAltered: CatalogFact(
+        says=lambda it: f"changed view {_dotted_name(it.identifier)}", names=None
+    ),
+    c.ViewRenamed: CatalogFact(says=partial(_describe_rename, "view"), names=_renamed_object_name),
+    c.ViewDropped: CatalogFact(
+        says=lambda it: f"dropped view {_dotted_name(it.identifier)}", names=None
+    ),
     c.LedgerMoved: CatalogFact(says=lambda it: f"moved the ledger to {it.place}", names=None),
     c.PlaceAliased: CatalogFact(
         says=lambda it: f"noted that {it.place} leads to the ledger, too", names=None
@@ -81,8 +93,8 @@ CATALOG_FACTS: Mapping[type, CatalogFact] = {
     c.LedgerCopied: CatalogFact(
         says=lambda it: f"made this a copy of ledger {it.copied_from}, at {it.place}", names=None
     ),
-    c.ValuesErased: CatalogFact(says=_erased, names=None),
-    ClockCorrected: CatalogFact(says=describe_correction, names=None),
+    c.ValuesErased: CatalogFact(says=_describe_erasure, names=None),
+    ClockCorrected: CatalogFact(says=describe_clock_correction, names=None),
 }
 """One row for each kind of event."""
 
@@ -120,7 +132,7 @@ class CatalogContext:
                         return CommitConflictError(message, cell, commit.version, author, event)
         return fallback
 
-    def changed_since(self, changed: Callable[[CatalogEvent], bool]) -> bool:
+    def has_winner_event(self, changed: Callable[[CatalogEvent], bool]) -> bool:
         """Return whether an event of a winner satisfies a test."""
         return any(
             changed(event)
@@ -130,7 +142,7 @@ class CatalogContext:
         )
 
 
-def takes_name(identifier: Identifier) -> Callable[[CatalogEvent], bool]:
+def make_name_taken_test(identifier: Identifier) -> Callable[[CatalogEvent], bool]:
     """Return a test for events after which a table or view has that name."""
 
     def test(event: CatalogEvent) -> bool:
@@ -148,7 +160,7 @@ def _conflict_message(
     return f"{fallback.message} ({who} came first with {tag} in catalog version {version})"
 
 
-def first_commit(
+def first_table_commit(
     catalog_commit: Commit[CatalogEvent],
     event: TableCreated,
     transaction: Transaction[CatalogEvent],

@@ -20,7 +20,13 @@ from typing import Any, Literal, TypeVar, get_args
 import msgspec
 from msgspec import Struct
 
-from ledger.decide.change_reading import as_object, bad, optional_text, text_map, texts
+from ledger.decide.change_reading import (
+    invalid_value_error,
+    read_optional_text,
+    read_text_map,
+    read_texts,
+    require_json_object,
+)
 from ledger.decide.operation import SchemaOperation
 from ledger.decide.operations import BY_ASKED, operation
 from ledger.events.schema import (
@@ -40,7 +46,7 @@ from ledger.model.errors import (
     UnsupportedError,
 )
 from ledger.model.messages import excerpt
-from ledger.model.names import whole_path
+from ledger.model.names import parse_column_path
 from ledger.model.schema import Schema
 from ledger.model.types import DataField, DataType
 from ledger.model.types.wire import field_from_json, type_to_wire
@@ -63,20 +69,22 @@ def schema_from_json(obj: Mapping[str, Any], *, path: str = "$") -> Schema:
         >>> schema_from_json({"fields": [{"id": 0, "name": "a", "type": "int"}]}).names
         ('a',)
     """
-    members = as_object(obj, path)
+    members = require_json_object(obj, path)
     fields = members.get("fields")
     if not isinstance(fields, list | tuple):
-        raise bad(f"{path}.fields", "is missing; give a list of columns")
+        raise invalid_value_error(f"{path}.fields", "is missing; give a list of columns")
     return Schema(
-        fields=tuple(_field(each, f"{path}.fields[{i}]") for i, each in enumerate(fields)),
-        partition_keys=texts(members, "partitionKeys", path),
-        primary_keys=texts(members, "primaryKeys", path),
-        options=text_map(members, "options", path),
-        comment=optional_text(members, "comment", path),
+        fields=tuple(
+            _field_from_json(each, f"{path}.fields[{i}]") for i, each in enumerate(fields)
+        ),
+        partition_keys=read_texts(members, "partitionKeys", path),
+        primary_keys=read_texts(members, "primaryKeys", path),
+        options=read_text_map(members, "options", path),
+        comment=read_optional_text(members, "comment", path),
     )
 
 
-def _field(obj: object, path: str) -> DataField:
+def _field_from_json(obj: object, path: str) -> DataField:
     try:
         return field_from_json(obj, path=path)
     except InvalidTypeError as error:
@@ -117,11 +125,13 @@ def schema_change_from_json(obj: Mapping[str, Any], *, path: str = "$") -> Schem
         >>> change.data_type
         'INT'
     """
-    members = as_object(obj, path)
-    name = _kind(members, path)
+    members = require_json_object(obj, path)
+    name = _read_change_kind(members, path)
     reader = _READERS.get(name)
     if reader is None:
-        raise bad(path, f"unknown change {excerpt(name)}; there are {', '.join(_READERS)}")
+        raise invalid_value_error(
+            path, f"unknown change {excerpt(name)}; there are {', '.join(_READERS)}"
+        )
     return reader(members, path)
 
 
@@ -149,24 +159,24 @@ def schema_change_to_json(
     plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(change))
     kind = plain.pop("type")
     if discriminator == "type":
-        return {"type": kind, **plain, **_never_left_out(change)}
+        return {"type": kind, **plain, **_always_written_fields(change)}
     if isinstance(change, UpdateColumnPosition):
         if len(change.field_names) > 1:
             raise UnsupportedError(
                 f"Paimon's wire form moves top-level columns only, not "
                 f"{'.'.join(change.field_names)}"
             )
-        return {"action": kind, "move": _full_move(change.move)}
-    refuse_iceberg_only(change, "Paimon's wire form")
-    full = {_camel(name): plain.get(_camel(name)) for name in change.__struct_fields__}
+        return {"action": kind, "move": _move_to_json(change.move)}
+    refuse_iceberg_only_change(change, "Paimon's wire form")
+    full = {_camel_case(name): plain.get(_camel_case(name)) for name in change.__struct_fields__}
     if isinstance(change, AddColumn):
         del full["defaultValue"], full["fieldId"]
     if isinstance(change, AddColumn) and change.move is not None:
-        full["move"] = _full_move(change.move)
-    return {"action": kind, **full, **_never_left_out(change)}
+        full["move"] = _move_to_json(change.move)
+    return {"action": kind, **full, **_always_written_fields(change)}
 
 
-def refuse_iceberg_only(change: object, where: str) -> None:
+def refuse_iceberg_only_change(change: object, where: str) -> None:
     """Reject a change that a document of Paimon's or DLF's cannot express.
 
     Args:
@@ -182,12 +192,12 @@ def refuse_iceberg_only(change: object, where: str) -> None:
         raise UnsupportedError(f"{where} {lacks}; commit this change through the ledger")
 
 
-def _never_left_out(change: SchemaChange) -> dict[str, Any]:
+def _always_written_fields(change: SchemaChange) -> dict[str, Any]:
     always = operation(change, SchemaOperation).always_written
-    return {_camel(each): getattr(change, each) for each in always}
+    return {_camel_case(each): getattr(change, each) for each in always}
 
 
-def _full_move(move: Move) -> dict[str, Any]:
+def _move_to_json(move: Move) -> dict[str, Any]:
     return {
         "fieldName": move.field_name,
         "referenceFieldName": move.reference_field_name,
@@ -195,48 +205,50 @@ def _full_move(move: Move) -> dict[str, Any]:
     }
 
 
-def _camel(name: str) -> str:
+def _camel_case(name: str) -> str:
     head, *rest = name.split("_")
     return head + "".join(each.title() for each in rest)
 
 
-def _kind(obj: _Json, path: str) -> str:
+def _read_change_kind(obj: _Json, path: str) -> str:
     kinds = {obj[key] for key in ("action", "type") if isinstance(obj.get(key), str)}
     if len(kinds) != 1:
-        raise bad(path, f"needs one `type` (or `action`), such as addColumn; found {kinds}")
+        raise invalid_value_error(
+            path, f"needs one `type` (or `action`), such as addColumn; found {kinds}"
+        )
     return str(kinds.pop())
 
 
-def _tag(kind: Any) -> str:
+def _wire_tag(kind: Any) -> str:
     return str(kind.__struct_config__.tag)
 
 
 _READERS: dict[str, Callable[[_Json, str], SchemaChange]] = {
-    _tag(kind): row.reads for kind, row in BY_ASKED.items() if isinstance(row, SchemaOperation)
+    _wire_tag(kind): row.reads for kind, row in BY_ASKED.items() if isinstance(row, SchemaOperation)
 }
 
 
-def as_change(given: SchemaChange | Mapping[str, Any]) -> SchemaChange:
+def change_from_input(given: SchemaChange | Mapping[str, Any]) -> SchemaChange:
     """Return a change, given as such or as the JSON object of either dialect.
 
     Raises:
         InvalidChangeError: It is neither.
     """
     if isinstance(given, SchemaChange):
-        return well_formed(given)
+        return normalize_change(given)
     if isinstance(given, Mapping):
         return schema_change_from_json(given)
-    raise _no_change(given)
+    raise _not_a_change_error(given)
 
 
-def _no_change(given: object) -> InvalidChangeError:
+def _not_a_change_error(given: object) -> InvalidChangeError:
     return InvalidChangeError(
         f"{excerpt(given)} is no SchemaChange; give one, such as "
         "AddColumn(('name',), 'STRING'), or its JSON object"
     )
 
 
-def well_formed(change: R) -> R:
+def normalize_change(change: R) -> R:
     """Return a change with fields of the declared types, as if its JSON had been read.
 
     A column's name, or its path as text, becomes a path, and a type its JSON form.
@@ -244,14 +256,14 @@ def well_formed(change: R) -> R:
     Raises:
         InvalidChangeError: A field is of another type; the message names it.
     """
-    if _is_plain(change):
+    if _has_plain_values(change):
         return change
     said = type(change).__name__
     plain = {each: getattr(change, each) for each in change.__struct_fields__}
     try:
         for name in ("field_names", "source"):
             if name in plain:
-                plain[name] = _as_path(plain[name])
+                plain[name] = _path_from_input(plain[name])
         for name in ("data_type", "new_data_type"):
             if isinstance(plain.get(name), DataType):
                 plain[name] = type_to_wire(plain[name])
@@ -270,13 +282,13 @@ def well_formed(change: R) -> R:
     return change if read_back == change else read_back
 
 
-def _is_plain(change: Struct) -> bool:
+def _has_plain_values(change: Struct) -> bool:
     """Return whether every field has a plain type that it may have.
 
     Plain are texts, booleans, None, paths and moves. Most changes have no others and need no round
     trip through JSON.
     """
-    for name, kinds in _plain_kinds(type(change)):
+    for name, kinds in _plain_field_types(type(change)):
         value = getattr(change, name)
         kind = type(value)
         if kind not in kinds or (kind in _INSIDE and not _INSIDE[kind](value)):
@@ -285,15 +297,15 @@ def _is_plain(change: Struct) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _plain_kinds(change: type[Struct]) -> tuple[tuple[str, frozenset[type]], ...]:
+def _plain_field_types(change: type[Struct]) -> tuple[tuple[str, frozenset[type]], ...]:
     """Return the fields of a class, each with the plain types that it may have."""
     return tuple(
-        (each.name, frozenset(_PLAIN[kind] for kind in _either(each.type) if kind in _PLAIN))
+        (each.name, frozenset(_PLAIN[kind] for kind in _union_members(each.type) if kind in _PLAIN))
         for each in msgspec.structs.fields(change)
     )
 
 
-def _either(kind: Any) -> tuple[Any, ...]:
+def _union_members(kind: Any) -> tuple[Any, ...]:
     return get_args(kind) if isinstance(kind, UnionType) else (kind,)
 
 
@@ -308,7 +320,7 @@ _PLAIN: dict[Any, type] = {
 _TEXTS = {str}
 _INSIDE: dict[type, Callable[[Any], bool]] = {
     tuple: lambda path: {*map(type, path)} <= _TEXTS,
-    Move: lambda move: move.type in _MOVE_TYPES and _is_plain(move),
+    Move: lambda move: move.type in _MOVE_TYPES and _has_plain_values(move),
 }
 """Checks of the members of plain values, by the value's type."""
 
@@ -316,9 +328,9 @@ _INSIDE: dict[type, Callable[[Any], bool]] = {
 _NO_JSON = (bytes, bytearray, datetime, date, time, timedelta, Decimal)
 
 
-def _as_path(given: Any) -> Any:
+def _path_from_input(given: Any) -> Any:
     if isinstance(given, str):
-        return whole_path(given)
+        return parse_column_path(given)
     if isinstance(given, list | tuple):
         return tuple(tuple(each) if isinstance(each, list) else each for each in given)
     return given
@@ -344,10 +356,10 @@ def as_table_change(
         InvalidChangeError: It is neither.
     """
     if isinstance(given, _Change):
-        return well_formed(given)
+        return normalize_change(given)
     if isinstance(given, Mapping):
         return table_change_from_json(given)
-    raise _no_change(given)
+    raise _not_a_change_error(given)
 
 
 def table_change_from_json(obj: Any, *, path: str = "$") -> SchemaChange | SpecChange:
@@ -372,7 +384,7 @@ def table_change_from_json(obj: Any, *, path: str = "$") -> SchemaChange | SpecC
         >>> change.updates[0].transform
         'day'
     """
-    kind = _KINDS.get(obj["type"]) if _describe_type(obj) else None
+    kind = _KINDS.get(obj["type"]) if _is_type_object(obj) else None
     if kind is None:
         return schema_change_from_json(obj, path=path)
     try:
@@ -382,5 +394,5 @@ def table_change_from_json(obj: Any, *, path: str = "$") -> SchemaChange | SpecC
         raise InvalidChangeError(f"{path}{place.rstrip('`')}: {rule}") from error
 
 
-def _describe_type(obj: object) -> bool:
+def _is_type_object(obj: object) -> bool:
     return isinstance(obj, Mapping) and isinstance(obj.get("type"), str)

@@ -15,7 +15,7 @@ from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import FileChange
 from ledger.model.iceberg_objects import BlobMetadata, StatisticsFile
 from ledger.model.messages import excerpt
-from ledger.model.snapshot import CommitKind, Totals, snapshot_key_of
+from ledger.model.snapshot import CommitKind, Totals, snapshot_idempotency_key
 from ledger.state.layout import PartitionFilter
 
 
@@ -31,7 +31,7 @@ class CorrectClock(Struct, frozen=True):
     true_time_millis: int
 
 
-class Timed(Protocol):
+class TimedState(Protocol):
     """The time of a state."""
 
     @property
@@ -39,7 +39,7 @@ class Timed(Protocol):
         """The newest effective time up to it."""
 
 
-def decide_clock(state: Timed, change: CorrectClock) -> ClockCorrected | None:
+def decide_clock_correction(state: TimedState, change: CorrectClock) -> ClockCorrected | None:
     """Return the event that times were ahead, or None when none is later than the true time."""
     if state.effective_millis <= change.true_time_millis:
         return None
@@ -115,9 +115,11 @@ class CommitSnapshot(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str | None:
-        """The key by which commits deduplicate it; see `snapshot_key_of`."""
+        """The key by which commits deduplicate it; see `snapshot_idempotency_key`."""
         number = 0 if self.branch is None else self.branch.number
-        return snapshot_key_of(self.commit_kind, self.commit_identifier, self.commit_user, number)
+        return snapshot_idempotency_key(
+            self.commit_kind, self.commit_identifier, self.commit_user, number
+        )
 
 
 class Rollback(Struct, frozen=True, kw_only=True):

@@ -6,22 +6,22 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import UNSET
 
-from ledger.decide.bounds import next_id
+from ledger.decide.bounds import next_column_id
 from ledger.decide.column_draft import (
     LISTS,
-    Anchor,
+    ChangeAnchor,
     OptionEdit,
     SchemaDraft,
-    directed_type,
+    assign_type_ids,
+    directive_type,
+    enclosing_struct,
     is_blob,
-    listing,
-    numbered,
+    listing_option_edits,
     read_directive,
-    struct_around,
-    unlisting,
+    unlisting_option_edits,
 )
-from ledger.decide.column_edits import check_default
-from ledger.decide.errors import argument, unsupported
+from ledger.decide.column_edits import check_column_default
+from ledger.decide.errors import argument_error, unsupported_error
 from ledger.decide.option_changes import option_event
 from ledger.decide.table_options import ColumnNames, comma_list
 from ledger.events.schema import AddColumn, ColumnAdded, ColumnUndropped, Move, UndropColumn
@@ -35,7 +35,7 @@ MOST_SKIPPED_IDS = 10_000
 """Limit of how far a requested id may be ahead, so that no writer uses up a table's ids."""
 
 
-def decide_add(draft: SchemaDraft, change: AddColumn) -> Anchor:
+def decide_add_column(draft: SchemaDraft, change: AddColumn) -> ChangeAnchor:
     """Add a column or a member of a ROW, at the position that the change or options give.
 
     Raises:
@@ -46,15 +46,15 @@ def decide_add(draft: SchemaDraft, change: AddColumn) -> Anchor:
         ColumnNotFoundError: A parent, or the move's reference, does not exist.
     """
     path = change.field_names
-    wanted, comment, edits = effective_column(draft, change)
-    _check_older_rows(draft, change, wanted)
-    siblings, parents = struct_around(draft, path)
+    wanted, comment, edits = apply_comment_directive(draft, change)
+    _check_older_rows_readable(draft, change, wanted)
+    siblings, parents = enclosing_struct(draft, path)
     name = path[-1]
     if member_named(siblings, name) is not None:
         raise ColumnExistsError(f"column {dotted(path)} exists already; choose another name")
-    move = change.move or _default_move(draft, path, siblings)
-    reference = _reference(move, siblings)
-    field_id, typed = _with_ids(draft, change, wanted)
+    move = change.move or _default_position(draft, path, siblings)
+    reference = _reference_column_id(move, siblings)
+    field_id, typed = _assign_column_ids(draft, change, wanted)
     owners = [each for each in parents if each is not None]
     for key, value in edits:
         draft.record(option_event(key, value))
@@ -70,43 +70,45 @@ def decide_add(draft: SchemaDraft, change: AddColumn) -> Anchor:
         )
     )
     assigned = tuple(each.id for each in walk_fields([DataField(field_id, name, typed)]))
-    return Anchor((*parents, None), reference, assigned=assigned)
+    return ChangeAnchor((*parents, None), reference, assigned=assigned)
 
 
-def _with_ids(draft: SchemaDraft, change: AddColumn, wanted: DataType) -> tuple[int, DataType]:
+def _assign_column_ids(
+    draft: SchemaDraft, change: AddColumn, wanted: DataType
+) -> tuple[int, DataType]:
     """Return the new column's id, and its type with ids: the requested ones if all are new."""
     highest, policy = draft.working.highest_field_id, draft.working.field_id_policy
     if change.field_id is not None:
         asked = [change.field_id, *walk_ids(wanted)]
         room = range(highest + 1, highest + MOST_SKIPPED_IDS + 1)
-        fresh, _ = numbered(wanted, change.field_id, policy)
+        fresh, _ = assign_type_ids(wanted, change.field_id, policy)
         is_numbered = len(list(walk_ids(fresh))) == len(asked) - 1
         if is_numbered and len(set(asked)) == len(asked) and all(each in room for each in asked):
             return change.field_id, wanted
-    field_id = next_id(highest, policy, change.field_names)
-    return field_id, numbered(wanted, field_id, policy)[0]
+    field_id = next_column_id(highest, policy, change.field_names)
+    return field_id, assign_type_ids(wanted, field_id, policy)[0]
 
 
-def _check_older_rows(draft: SchemaDraft, change: AddColumn, wanted: DataType) -> None:
+def _check_older_rows_readable(draft: SchemaDraft, change: AddColumn, wanted: DataType) -> None:
     name = dotted(change.field_names)
     if change.default_value is not None:
         if draft.rules.paimon:
-            raise read_as_null(name)
-        check_default(change.field_names, change.default_value, wanted)
+            raise unreadable_default_error(name)
+        check_column_default(change.field_names, change.default_value, wanted)
     if wanted.nullable:
         return
     if draft.rules.paimon:
-        raise argument(
+        raise argument_error(
             f"column {name} cannot be added as NOT NULL: older rows have no value for it"
         )
     if change.default_value is None and not draft.rules.allow_incompatible:
-        raise argument(
+        raise argument_error(
             f"column {name} cannot be added as NOT NULL: older rows have no value for it; give it "
             "a default, or allow incompatible changes"
         )
 
 
-def read_as_null(name: str) -> FormatError:
+def unreadable_default_error(name: str) -> FormatError:
     """Return the error for a column that older files would have to read as a default."""
     rule = "a column that a file does not have reads as NULL, whatever its default"
     alternative = (
@@ -121,7 +123,7 @@ def read_as_null(name: str) -> FormatError:
     )
 
 
-def effective_column(
+def apply_comment_directive(
     draft: SchemaDraft, change: AddColumn
 ) -> tuple[DataType, str | None, list[OptionEdit]]:
     """Return the type and comment that a column gets, and the options that its comment orders.
@@ -136,12 +138,14 @@ def effective_column(
     if directive is None:
         return wanted, change.comment, []
     if len(path) != 1:
-        raise argument(f"column {dotted(path)} is nested: a comment directive works on top only")
-    edits = listing(directive, path[0], draft.working.options)
-    return directed_type(directive, path[0], wanted), directive.comment, edits
+        raise argument_error(
+            f"column {dotted(path)} is nested: a comment directive works on top only"
+        )
+    edits = listing_option_edits(directive, path[0], draft.working.options)
+    return directive_type(directive, path[0], wanted), directive.comment, edits
 
 
-def _default_move(
+def _default_position(
     draft: SchemaDraft, path: tuple[str, ...], siblings: Sequence[DataField]
 ) -> Move | None:
     keys = draft.old.partition_keys
@@ -151,7 +155,7 @@ def _default_move(
     return None if first is None else Move(path[0], "BEFORE", first)
 
 
-def _reference(move: Move | None, siblings: Sequence[DataField]) -> int | None:
+def _reference_column_id(move: Move | None, siblings: Sequence[DataField]) -> int | None:
     if move is None or move.type in {"FIRST", "LAST"}:
         return None
     reference = member_named(siblings, move.reference_field_name or "")
@@ -163,7 +167,7 @@ def _reference(move: Move | None, siblings: Sequence[DataField]) -> int | None:
     return reference.id
 
 
-def decide_undrop(draft: SchemaDraft, change: UndropColumn) -> Anchor:
+def decide_undrop_column(draft: SchemaDraft, change: UndropColumn) -> ChangeAnchor:
     """Restore a column in its last form, under its own ids, with its options.
 
     It is nullable where rows without a value for it were written since.
@@ -174,20 +178,20 @@ def decide_undrop(draft: SchemaDraft, change: UndropColumn) -> Anchor:
         ColumnExistsError: Its name is taken.
         ColumnNotFoundError: No such column was ever dropped.
     """
-    past = _past_column(draft, change)
-    around = _around(draft, past)
+    past = _find_dropped_column(draft, change)
+    around = _enclosing_struct_path(draft, past)
     name = change.field_names[-1] if change.field_names else past.path[-1]
     path = (*around, name)
-    _check_place(draft, change, past, path)
-    siblings, parents = struct_around(draft, path)
+    _check_undrop_path(draft, change, past, path)
+    siblings, parents = enclosing_struct(draft, path)
     if member_named(siblings, name) is not None:
         raise ColumnExistsError(
             f"column {dotted(path)} exists already: rename it first, or restore the dropped one "
             f"(id {past.field.id}) under another name"
         )
-    move = change.move or _move(past, name, [(each.id, each.name) for each in siblings])
+    move = change.move or _former_position(past, name, [(each.id, each.name) for each in siblings])
     owners = [each for each in parents if each is not None]
-    column = past.returned
+    column = past.restored_field
     draft.record(
         ColumnUndropped(
             field_names=path,
@@ -201,24 +205,24 @@ def decide_undrop(draft: SchemaDraft, change: UndropColumn) -> Anchor:
         )
     )
     if len(path) == 1 and draft.rules.paimon:
-        for key, value in _relisted(draft, past, name):
+        for key, value in _restored_option_edits(draft, past, name):
             draft.record(option_event(key, value))
-    reference = None if change.move is None else _dropped_reference(change.move, draft, path)
-    return Anchor((*parents, None), reference, assigned=(column.id,))
+    reference = None if change.move is None else _move_reference_id(change.move, draft, path)
+    return ChangeAnchor((*parents, None), reference, assigned=(column.id,))
 
 
-def _live_ids(draft: SchemaDraft) -> set[int]:
+def _live_column_ids(draft: SchemaDraft) -> set[int]:
     columns = draft.working.columns.values()
     return {found for each in columns for found in (each.id, *walk_ids(each.type))}
 
 
-def _past_column(draft: SchemaDraft, change: UndropColumn) -> PastColumn:
-    live_ids, path = _live_ids(draft), change.field_names
+def _find_dropped_column(draft: SchemaDraft, change: UndropColumn) -> PastColumn:
+    live_ids, path = _live_column_ids(draft), change.field_names
     if change.field_id is not None:
         found = draft.past.by_id(change.field_id)
         if change.field_id in live_ids:
             there = ColumnNames(tuple(draft.working.columns.values())).path(change.field_id)
-            raise argument(
+            raise argument_error(
                 f"column {dotted(there or ())} (id {change.field_id}) was not dropped; there is "
                 "nothing to restore"
             )
@@ -229,14 +233,16 @@ def _past_column(draft: SchemaDraft, change: UndropColumn) -> PastColumn:
             )
         return found
     if not path:
-        raise argument("fieldNames and fieldId are both missing: name the column that was dropped")
-    found = draft.past.at(path, _level(draft, path[:-1]), live_ids)
+        raise argument_error(
+            "fieldNames and fieldId are both missing: name the column that was dropped"
+        )
+    found = draft.past.at(path, _current_struct_level(draft, path[:-1]), live_ids)
     if found is None:
-        raise _not_dropped(draft, path, live_ids)
+        raise _not_dropped_error(draft, path, live_ids)
     return found
 
 
-def _level(draft: SchemaDraft, around: Path) -> Level | None:
+def _current_struct_level(draft: SchemaDraft, around: Path) -> Level | None:
     """Return the struct that a path leads to now; None where it leads to none."""
     if not around:
         return (None,)
@@ -247,52 +253,56 @@ def _level(draft: SchemaDraft, around: Path) -> Level | None:
     return (found.field.id,) if found.field is not None else (*found.level, around[-1])
 
 
-def _not_dropped(draft: SchemaDraft, path: Path, live_ids: set[int]) -> Exception:
+def _not_dropped_error(draft: SchemaDraft, path: Path, live_ids: set[int]) -> Exception:
     said = dotted(path)
     places = type_places(draft.working.columns.values())
     if any(each.path == path for each in places):
-        return argument(f"column {said} was not dropped; there is nothing to restore")
+        return argument_error(f"column {said} was not dropped; there is nothing to restore")
     called = draft.past.called(path)
     if called is None:
         return ColumnNotFoundError(f"no column {said} was ever dropped; see lakeledger blame")
     now = ColumnNames(tuple(draft.working.columns.values())).path(called.field.id)
     if called.field.id in live_ids:
-        return argument(f"column {said} was renamed, not dropped: it is {dotted(now or ())} now")
+        return argument_error(
+            f"column {said} was renamed, not dropped: it is {dotted(now or ())} now"
+        )
     return ColumnNotFoundError(
         f"column {said} (id {called.field.id}) was called {dotted(called.path)} when it was "
         "dropped; restore it by that name"
     )
 
 
-def _around(draft: SchemaDraft, past: PastColumn) -> Path:
+def _enclosing_struct_path(draft: SchemaDraft, past: PastColumn) -> Path:
     """Return the current path of the struct that a column was in."""
     if past.owner is None:
         return ()
     found = ColumnNames(tuple(draft.working.columns.values())).path(past.owner)
     if found is None:
-        raise argument(
+        raise argument_error(
             f"column {dotted(past.path)} was inside id {past.owner}, which was dropped, too; "
             "restore that, which restores what was dropped with it"
         )
-    return (*found, *past.hops)
+    return (*found, *past.wrapper_segments)
 
 
-def _check_place(draft: SchemaDraft, change: UndropColumn, past: PastColumn, path: Path) -> None:
+def _check_undrop_path(
+    draft: SchemaDraft, change: UndropColumn, past: PastColumn, path: Path
+) -> None:
     asked = change.field_names
     if asked and asked[:-1] not in (path[:-1], past.path[:-1]):
-        raise argument(
+        raise argument_error(
             f"column {dotted(past.path)} (id {past.field.id}) cannot be restored as "
             f"{dotted(asked)}: columns never change their struct; write {dotted(path)}"
         )
     if not draft.rules.paimon:
         return
     if past.field.initial_default is not None:
-        raise read_as_null(dotted(path))
+        raise unreadable_default_error(dotted(path))
     if is_blob(past.field.type) and path[-1] != past.path[-1]:
-        raise unsupported(f"column {past.path[-1]} holds BLOBs, which are found by its name")
+        raise unsupported_error(f"column {past.path[-1]} holds BLOBs, which are found by its name")
 
 
-def _move(past: PastColumn, name: str, siblings: list[tuple[int, str]]) -> Move | None:
+def _former_position(past: PastColumn, name: str, siblings: list[tuple[int, str]]) -> Move | None:
     """Return the column's former position among the remaining columns."""
     names = dict(siblings)
     nearest = next((each for each in past.before if each in names), None)
@@ -303,16 +313,16 @@ def _move(past: PastColumn, name: str, siblings: list[tuple[int, str]]) -> Move 
     return Move(name, "AFTER", names[nearest])
 
 
-def _dropped_reference(move: Move, draft: SchemaDraft, path: Path) -> int | None:
-    siblings, _ = struct_around(draft, path)
+def _move_reference_id(move: Move, draft: SchemaDraft, path: Path) -> int | None:
+    siblings, _ = enclosing_struct(draft, path)
     found = member_named(siblings, move.reference_field_name or "")
     return None if found is None else found.id
 
 
-def _relisted(draft: SchemaDraft, past: PastColumn, name: str) -> Iterator[OptionEdit]:
+def _restored_option_edits(draft: SchemaDraft, past: PastColumn, name: str) -> Iterator[OptionEdit]:
     """Yield what the options said of a BLOB, VECTOR or MAP before its drop made them forget."""
     then, old = past.schema.options, past.path[-1]
-    for key, rest in unlisting(old, past.field.type, then):
+    for key, rest in unlisting_option_edits(old, past.field.type, then):
         own = key.replace(f".{old}.", f".{name}.")
         if own != key or key not in LISTS:
             yield own, then[key]

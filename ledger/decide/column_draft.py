@@ -17,15 +17,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from attrs import evolve
 from msgspec import Struct
 
-from ledger.decide.errors import argument
+from ledger.decide.errors import argument_error
 from ledger.decide.table_options import (
     BLOB_OPTIONS,
     MAP_LAYOUT_SUFFIXES,
     ColumnNames,
-    OptionText,
+    OptionColumnReferences,
     TableOptions,
     comma_list,
-    option_text,
+    split_option_columns,
 )
 from ledger.events.schema import RenameColumn, SchemaEvent, SetOption
 from ledger.model.errors import ColumnExistsError, InvalidChangeError
@@ -44,12 +44,12 @@ from ledger.model.types import (
     walk_ids,
     with_parts,
 )
-from ledger.state.columns import Located, PastColumns, PastOf, dotted, locate
+from ledger.state.columns import PastColumns, PastOf, ResolvedPath, dotted, resolve_path
 from ledger.state.declared_formats import PAIMON_RULES, Rules
 from ledger.state.schema_builder import SchemaBuilder
 
 
-class Anchor(Struct, frozen=True):
+class ChangeAnchor(Struct, frozen=True):
     """The subject of a change when it was first decided, for deciding it again later.
 
     Attributes:
@@ -116,7 +116,7 @@ class SchemaDraft:
             InvalidChangeError: Only a schema is given, which has no history.
         """
         if self._past_of is None:
-            raise argument(
+            raise argument_error(
                 "dropped columns are in a table's history, and a schema has none: use the table, "
                 "with table.alter([...])"
             )
@@ -124,7 +124,7 @@ class SchemaDraft:
             self._past = self._past_of()
         return self._past
 
-    def columns_named(self, option: OptionText | None) -> tuple[int | None, ...]:
+    def option_column_ids(self, option: OptionColumnReferences | None) -> tuple[int | None, ...]:
         """Return the ids of the columns that an option names at this point of the batch.
 
         Where Paimon's renames carry the option along, a name that was renamed away in this batch
@@ -140,10 +140,10 @@ class SchemaDraft:
             then if found is None else found for found, then in zip(now, before, strict=True)
         )
 
-    def columns_meant(self, key: str) -> tuple[int | None, ...]:
+    def meant_option_column_ids(self, key: str) -> tuple[int | None, ...]:
         """Return the ids of the columns that an option of the working copy has meant all along."""
         if key not in self._meant:
-            option = option_text(key, self.working.options[key])
+            option = split_option_columns(key, self.working.options[key])
             self._meant[key] = (
                 () if option is None else ColumnNames(self.old.fields).resolve(option)
             )
@@ -152,7 +152,9 @@ class SchemaDraft:
     def record(self, event: SchemaEvent) -> None:
         """Apply an event to the working copy and record it."""
         if isinstance(event, SetOption):
-            self._meant[event.key] = self.columns_named(option_text(event.key, event.value))
+            self._meant[event.key] = self.option_column_ids(
+                split_option_columns(event.key, event.value)
+            )
         self.working.apply(event)
         self.events.append(event)
 
@@ -161,23 +163,23 @@ class SchemaDraft:
         return self.working.freeze(schema_id=self.old.id + 1, time_millis=self.old.time_millis)
 
 
-def named_place(draft: SchemaDraft, path: tuple[str, ...]) -> Located:
+def locate_named_column(draft: SchemaDraft, path: tuple[str, ...]) -> ResolvedPath:
     """Return the place of a path that must end at a named column.
 
     Raises:
         ColumnNotFoundError: There is none.
         InvalidChangeError: It ends at an ARRAY's element or a MAP's value.
     """
-    place = locate(draft.working.column(path), path)
+    place = resolve_path(draft.working.column(path), path)
     if place.is_wrapped:
-        raise argument(
+        raise argument_error(
             f"{dotted(path)} is the inside of column {place.owner.name}, not a column: "
             "only its type and nullability can change"
         )
     return place
 
 
-def struct_around(
+def enclosing_struct(
     draft: SchemaDraft, path: tuple[str, ...]
 ) -> tuple[tuple[DataField, ...], tuple[int | None, ...]]:
     """Return the siblings of a path's last segment, and the ids of the segments before it.
@@ -189,14 +191,14 @@ def struct_around(
     """
     if len(path) == 1:
         return tuple(draft.working.columns.values()), ()
-    parent = locate(draft.working.column(path), path[:-1])
+    parent = resolve_path(draft.working.column(path), path[:-1])
     match parent.type:
         case RowType(fields=fields):
             return fields, parent.ids
         case ArrayType() | MapType():
             raise ColumnExistsError(f"column {dotted(path)} exists already and is not a ROW")
         case other:
-            raise argument(
+            raise argument_error(
                 f"column {dotted(path)} cannot be added: {dotted(path[:-1])} is {other.root}, "
                 "and only a ROW has members"
             )
@@ -218,7 +220,7 @@ OptionEdit = tuple[str, str | None]
 """A key with its new value, or None to remove the option."""
 
 
-class Directive(Struct, frozen=True):
+class CommentDirective(Struct, frozen=True):
     """A directive in a column comment.
 
     Attributes:
@@ -232,7 +234,7 @@ class Directive(Struct, frozen=True):
     dimension: int | None = None
 
 
-def read_directive(comment: str | None) -> Directive | None:
+def read_directive(comment: str | None) -> CommentDirective | None:
     """Return the directive in a column comment, or None where it is a plain comment.
 
     Raises:
@@ -244,31 +246,33 @@ def read_directive(comment: str | None) -> Directive | None:
     """
     text = (comment or "").strip()
     if text.startswith("__VECTOR"):
-        return _vector_directive(text)
+        return _parse_vector_directive(text)
     if not text.startswith("__BLOB"):
         return None
     marker, _, rest = text.partition(";")
     if marker not in _BLOB_MARKERS:
         known = ", ".join(_BLOB_MARKERS)
-        raise argument(f"column comment {text!r} is no BLOB directive: use one of {known}")
-    return Directive(_BLOB_MARKERS[marker], rest.strip() or None)
+        raise argument_error(f"column comment {text!r} is no BLOB directive: use one of {known}")
+    return CommentDirective(_BLOB_MARKERS[marker], rest.strip() or None)
 
 
-def _vector_directive(text: str) -> Directive:
+def _parse_vector_directive(text: str) -> CommentDirective:
     marker, _, rest = text.partition(";")
     if marker != _VECTOR_MARKER:
-        raise argument(f"column comment {text!r} is no VECTOR directive: use {_VECTOR_MARKER};128")
+        raise argument_error(
+            f"column comment {text!r} is no VECTOR directive: use {_VECTOR_MARKER};128"
+        )
     dimension, _, comment = rest.partition(";")
     try:
         length = int(dimension)
     except ValueError:
         length = 0
     if length < 1:
-        raise argument(f"{text!r} needs a dimension of at least 1, like {_VECTOR_MARKER};128")
-    return Directive("vector-field", comment.strip() or None, length)
+        raise argument_error(f"{text!r} needs a dimension of at least 1, like {_VECTOR_MARKER};128")
+    return CommentDirective("vector-field", comment.strip() or None, length)
 
 
-def directed_type(directive: Directive, name: str, source: DataType) -> DataType:
+def directive_type(directive: CommentDirective, name: str, source: DataType) -> DataType:
     """Return the type that a directive gives to a column.
 
     Raises:
@@ -276,7 +280,9 @@ def directed_type(directive: Directive, name: str, source: DataType) -> DataType
     """
     if directive.dimension is not None:
         if not isinstance(source, ArrayType):
-            raise argument(f"column {name} is {source.root}: a VECTOR is declared as an ARRAY")
+            raise argument_error(
+                f"column {name} is {source.root}: a VECTOR is declared as an ARRAY"
+            )
         return VectorType(source.element, directive.dimension, nullable=source.nullable)
     match source:
         case ArrayType(element=element) if _may_hold_blobs(directive, element):
@@ -286,17 +292,19 @@ def directed_type(directive: Directive, name: str, source: DataType) -> DataType
         case _ if source.root in _BLOB_SOURCES:
             return BlobType(nullable=source.nullable)
         case _:
-            raise argument(
+            raise argument_error(
                 f"column {name} is {source.root}: {directive.option} takes BYTES, BINARY or BLOB "
                 "(blob-field takes them as ARRAY elements and MAP values, too)"
             )
 
 
-def _may_hold_blobs(directive: Directive, inner: DataType) -> bool:
+def _may_hold_blobs(directive: CommentDirective, inner: DataType) -> bool:
     return directive.option == "blob-field" and inner.root in _BLOB_SOURCES
 
 
-def listing(directive: Directive, name: str, options: Mapping[str, str]) -> list[OptionEdit]:
+def listing_option_edits(
+    directive: CommentDirective, name: str, options: Mapping[str, str]
+) -> list[OptionEdit]:
     """Return the option edits that list a column under its directive."""
     edits: list[OptionEdit] = []
     existing = options.get(directive.option)
@@ -311,14 +319,16 @@ def listing(directive: Directive, name: str, options: Mapping[str, str]) -> list
     return edits
 
 
-def unlisting(name: str, data_type: DataType, options: Mapping[str, str]) -> list[OptionEdit]:
+def unlisting_option_edits(
+    name: str, data_type: DataType, options: Mapping[str, str]
+) -> list[OptionEdit]:
     """Return the option edits that remove a dropped BLOB, VECTOR or MAP column from lists."""
     if is_blob(data_type):
-        return list(_without(name, BLOB_OPTIONS, options))
+        return list(_remove_from_lists(name, BLOB_OPTIONS, options))
     removed: tuple[str, ...] = ()
     edits: list[OptionEdit] = []
     if data_type.root == "VECTOR":
-        edits = list(_without(name, ["vector-field"], options))
+        edits = list(_remove_from_lists(name, ["vector-field"], options))
         removed = (f"field.{name}.vector-dim",)
     elif data_type.root == "MAP":
         removed = tuple(f"fields.{name}.{suffix}" for suffix in MAP_LAYOUT_SUFFIXES)
@@ -334,7 +344,9 @@ def is_blob(data_type: DataType) -> bool:
             return data_type.root == "BLOB"
 
 
-def _without(name: str, keys: Sequence[str], options: Mapping[str, str]) -> Iterator[OptionEdit]:
+def _remove_from_lists(
+    name: str, keys: Sequence[str], options: Mapping[str, str]
+) -> Iterator[OptionEdit]:
     for key in keys:
         listed = options.get(key)
         if not listed:
@@ -372,60 +384,66 @@ def check_identifier_fields(
     wanted = tuple(field_ids)
     if not wanted:
         return
-    found = {each.id: (each, above) for each, above in _with_ancestors(columns, ())}
+    found = {each.id: (each, above) for each, above in _walk_with_ancestors(columns, ())}
     for field_id in wanted:
         if field_id not in found:
-            raise _gone(old_names.get(field_id, f"with id {field_id}"))
+            raise _identifier_removal_error(old_names.get(field_id, f"with id {field_id}"))
         column, above = found[field_id]
-        _check(column, above)
+        _check_identifier_column(column, above)
 
 
-def _check(column: DataField, above: tuple[DataField | DataType, ...]) -> None:
+def _check_identifier_column(column: DataField, above: tuple[DataField | DataType, ...]) -> None:
     names = [each.name for each in above if isinstance(each, DataField)]
     name = dotted([*names, column.name])
     wrapper = next((each for each in above if isinstance(each, DataType)), None)
     if wrapper is not None:
-        raise argument(f"identifier field {name} is inside a {wrapper.root}: a row has many")
+        raise argument_error(f"identifier field {name} is inside a {wrapper.root}: a row has many")
     if column.type.root in _NOT_PRIMITIVE:
-        raise argument(f"identifier field {name} is {column.type.root}, which is no single value")
+        raise argument_error(
+            f"identifier field {name} is {column.type.root}, which is no single value"
+        )
     if column.type.root in _INEXACT:
-        raise argument(f"identifier field {name} is {column.type.root}: equality is inexact there")
+        raise argument_error(
+            f"identifier field {name} is {column.type.root}: equality is inexact there"
+        )
     for each in (*above, column):
         if isinstance(each, DataField) and each.type.nullable:
-            raise argument(
+            raise argument_error(
                 f"identifier field {name}: {each.name} may be NULL; make it NOT NULL, or reset "
                 "the identifier fields first"
             )
 
 
-def _gone(name: str) -> InvalidChangeError:
-    return argument(
+def _identifier_removal_error(name: str) -> InvalidChangeError:
+    return argument_error(
         f"column {name} is an identifier field; it cannot go before the identifier fields are reset"
     )
 
 
-def _with_ancestors(
+def _walk_with_ancestors(
     members: Sequence[DataField], above: tuple[DataField | DataType, ...]
 ) -> Iterator[tuple[DataField, tuple[DataField | DataType, ...]]]:
     for each in members:
         yield each, above
-        yield from _inside(each.type, (*above, each))
+        yield from _walk_inside_type(each.type, (*above, each))
 
 
-def _inside(
+def _walk_inside_type(
     data_type: DataType, above: tuple[DataField | DataType, ...]
 ) -> Iterator[tuple[DataField, tuple[DataField | DataType, ...]]]:
     for each in parts_of(data_type):
         if each.field is None:
-            yield from _inside(each.type, (*above, data_type))
+            yield from _walk_inside_type(each.type, (*above, data_type))
         else:
-            yield from _with_ancestors([each.field], above)
+            yield from _walk_with_ancestors([each.field], above)
 
 
 FIRST_ICEBERG_ID = 1
 
 
-def numbered(data_type: DataType, highest: int, policy: FieldIdPolicy) -> tuple[DataType, int]:
+def assign_type_ids(
+    data_type: DataType, highest: int, policy: FieldIdPolicy
+) -> tuple[DataType, int]:
     """Assign a fresh id to everything inside a type; return the type and the greatest id.
 
     Args:
@@ -436,17 +454,17 @@ def numbered(data_type: DataType, highest: int, policy: FieldIdPolicy) -> tuple[
     Example:
         >>> from ledger.model.types.sql import read_type
         >>> kv = read_type("MAP<STRING, ROW<a INT>>")
-        >>> [list(walk_ids(numbered(kv, 9, each)[0])) for each in ("iceberg", "paimon")]
+        >>> [list(walk_ids(assign_type_ids(kv, 9, each)[0])) for each in ("iceberg", "paimon")]
         [[10, 11, 12], [10]]
     """
     if not data_type.depth:
         return data_type, highest
     if policy == "paimon":
         return assign_field_ids(_without_member_ids(data_type), highest)
-    return _fresh(data_type, highest)
+    return _with_fresh_ids(data_type, highest)
 
 
-def fresh_columns(columns: Sequence[DataField]) -> tuple[DataField, ...]:
+def columns_with_fresh_ids(columns: Sequence[DataField]) -> tuple[DataField, ...]:
     """Return columns with Iceberg's ids, counted from 1.
 
     Example:
@@ -454,13 +472,13 @@ def fresh_columns(columns: Sequence[DataField]) -> tuple[DataField, ...]:
         >>> from ledger.model.types.sql import read_type
         >>> points = read_type("ARRAY<ROW<x INT>>")
         >>> made = Schema.of({"id": "INT", "points": points, "note": "STRING"})
-        >>> [(each.id, *walk_ids(each.type)) for each in fresh_columns(made.fields)]
+        >>> [(each.id, *walk_ids(each.type)) for each in columns_with_fresh_ids(made.fields)]
         [(1,), (2, 4, 5), (3,)]
     """
     highest = FIRST_ICEBERG_ID - 1 + len(columns)
     made = []
     for field_id, column in enumerate(columns, FIRST_ICEBERG_ID):
-        inner, highest = _fresh(column.type, highest)
+        inner, highest = _with_fresh_ids(column.type, highest)
         made.append(evolve(column, id=field_id, type=inner))
     return tuple(made)
 
@@ -473,7 +491,7 @@ def carries_iceberg_ids(columns: Iterable[DataField]) -> bool:
         >>> carries_iceberg_ids(Schema.of({"id": "INT"}).fields)
         False
     """
-    ids = [found for each in columns for found in (each.id, *_all_ids(each.type))]
+    ids = [found for each in columns for found in (each.id, *_walk_all_ids(each.type))]
     return all(each is not None and each >= FIRST_ICEBERG_ID for each in ids)
 
 
@@ -483,7 +501,7 @@ def carries_member_ids(data_type: DataType) -> bool:
     Example:
         >>> from ledger.model.types.sql import read_type
         >>> kind = read_type("ARRAY<INT>")
-        >>> carries_member_ids(kind), carries_member_ids(numbered(kind, 1, "iceberg")[0])
+        >>> carries_member_ids(kind), carries_member_ids(assign_type_ids(kind, 1, "iceberg")[0])
         (False, True)
     """
     return any(
@@ -500,25 +518,25 @@ def without_member_ids(columns: Iterable[DataField]) -> tuple[DataField, ...]:
     )
 
 
-def _fresh(data_type: DataType, highest: int) -> tuple[DataType, int]:
+def _with_fresh_ids(data_type: DataType, highest: int) -> tuple[DataType, int]:
     # Only Paimon has multisets, and their elements have no ids.
     counted = not isinstance(data_type, MultisetType)
     parts, first = parts_of(data_type), highest + 1
     highest += len(parts) if counted else 0
     made = []
     for number, part in enumerate(parts, first):
-        inner, highest = _fresh(part.type, highest)
+        inner, highest = _with_fresh_ids(part.type, highest)
         made.append(part._replace(type=inner, id=number if counted else None))
     return with_parts(data_type, made), highest
 
 
-def _all_ids(data_type: DataType) -> Iterator[int | None]:
+def _walk_all_ids(data_type: DataType) -> Iterator[int | None]:
     if isinstance(data_type, MultisetType):
         yield from walk_ids(data_type)
         return
     for each in parts_of(data_type):
         yield each.id
-        yield from _all_ids(each.type)
+        yield from _walk_all_ids(each.type)
 
 
 def _without_member_ids(data_type: DataType) -> DataType:

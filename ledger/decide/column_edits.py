@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from msgspec import UNSET
 
 from ledger.decide.column_draft import (
-    Anchor,
+    ChangeAnchor,
     SchemaDraft,
     carries_member_ids,
+    enclosing_struct,
     is_blob,
-    named_place,
+    locate_named_column,
     read_directive,
-    struct_around,
-    unlisting,
+    unlisting_option_edits,
 )
-from ledger.decide.errors import argument, runtime, state, unsupported
+from ledger.decide.errors import argument_error, runtime_error, state_error, unsupported_error
 from ledger.decide.option_changes import option_event
 from ledger.decide.table_options import INDEX_COLUMN_OPTIONS
 from ledger.events.schema import (
@@ -41,7 +41,7 @@ from ledger.model.types import ArrayType, DataType, MapType
 from ledger.model.types.casts import can_alter, can_promote, default_value_fits
 from ledger.model.types.text import format_type
 from ledger.model.types.wire import type_from_wire, type_to_wire
-from ledger.state.columns import dotted, edit_type, locate, member_named, with_type
+from ledger.state.columns import dotted, edit_type, member_named, resolve_path, with_type
 
 
 def check_not_partition_key(draft: SchemaDraft, path: tuple[str, ...], verb: str) -> None:
@@ -51,7 +51,7 @@ def check_not_partition_key(draft: SchemaDraft, path: tuple[str, ...], verb: str
         InvalidChangeError: UNSUPPORTED.
     """
     if len(path) == 1 and path[0] in draft.old.partition_keys:
-        raise unsupported(
+        raise unsupported_error(
             f"partition column {path[0]} cannot be {verb}: partition keys are a table's for good; "
             "create another table with the keys that you want, and write the rows there"
         )
@@ -64,7 +64,7 @@ def check_not_primary_key(draft: SchemaDraft, path: tuple[str, ...], verb: str) 
         InvalidChangeError: UNSUPPORTED.
     """
     if len(path) == 1 and path[0] in draft.old.primary_keys:
-        raise unsupported(f"primary-key column {path[0]} cannot be {verb}")
+        raise unsupported_error(f"primary-key column {path[0]} cannot be {verb}")
 
 
 def check_not_key(draft: SchemaDraft, path: tuple[str, ...]) -> None:
@@ -88,10 +88,10 @@ def check_not_index_column(draft: SchemaDraft, path: tuple[str, ...], verb: str)
     given = draft.old_options
     for option in INDEX_COLUMN_OPTIONS:
         if option in given.values and path[0] in given.names(option):
-            raise unsupported(f"column {path[0]} is listed in {option}; it cannot be {verb}")
+            raise unsupported_error(f"column {path[0]} is listed in {option}; it cannot be {verb}")
 
 
-def decide_rename(draft: SchemaDraft, change: RenameColumn) -> Anchor:
+def decide_rename_column(draft: SchemaDraft, change: RenameColumn) -> ChangeAnchor:
     """Rename a column; id, type, comment and default stay.
 
     Raises:
@@ -104,8 +104,8 @@ def decide_rename(draft: SchemaDraft, change: RenameColumn) -> Anchor:
     is_column = len(path) == 1 and path[0] in draft.working.names
     holds_blob = is_column and is_blob(draft.working.column(path).type)
     if holds_blob and draft.rules.paimon:
-        raise unsupported(f"column {path[0]} holds BLOBs, which are found by its name")
-    place = named_place(draft, path)
+        raise unsupported_error(f"column {path[0]} holds BLOBs, which are found by its name")
+    place = locate_named_column(draft, path)
     owners = [each for each in place.ids[:-1] if each is not None]
     draft.record(
         ColumnRenamed(
@@ -116,10 +116,10 @@ def decide_rename(draft: SchemaDraft, change: RenameColumn) -> Anchor:
         )
     )
     draft.renames.append(change)
-    return Anchor(place.ids)
+    return ChangeAnchor(place.ids)
 
 
-def decide_drop(draft: SchemaDraft, change: DropColumn) -> Anchor:
+def decide_drop_column(draft: SchemaDraft, change: DropColumn) -> ChangeAnchor:
     """Drop a column, and remove a BLOB, VECTOR or MAP from the options that list it.
 
     Raises:
@@ -129,21 +129,25 @@ def decide_drop(draft: SchemaDraft, change: DropColumn) -> Anchor:
     path = change.field_names
     check_not_key(draft, path)
     check_not_index_column(draft, path, "dropped")
-    place = named_place(draft, path)
+    place = locate_named_column(draft, path)
     if len(path) == 1 and path[0] in draft.working.primary_keys:
-        raise state(f"column {path[0]} is in the primary key under its new name; cannot drop it")
-    siblings, _ = struct_around(draft, path)
+        raise state_error(
+            f"column {path[0]} is in the primary key under its new name; cannot drop it"
+        )
+    siblings, _ = enclosing_struct(draft, path)
     if len(siblings) == 1:
-        raise argument(f"column {dotted(path)} is the last of its struct; drop the whole instead")
+        raise argument_error(
+            f"column {dotted(path)} is the last of its struct; drop the whole instead"
+        )
     draft.record(ColumnDropped(field_names=path, field_id=place.owner.id))
     if len(path) == 1 and draft.rules.paimon:
         options = draft.working.options
-        for key, value in unlisting(path[0], place.type, options):
+        for key, value in unlisting_option_edits(path[0], place.type, options):
             draft.record(option_event(key, value))
-    return Anchor(place.ids)
+    return ChangeAnchor(place.ids)
 
 
-def decide_comment(draft: SchemaDraft, change: UpdateColumnComment) -> Anchor:
+def decide_column_comment(draft: SchemaDraft, change: UpdateColumnComment) -> ChangeAnchor:
     """Set or remove a column's comment.
 
     Raises:
@@ -152,17 +156,17 @@ def decide_comment(draft: SchemaDraft, change: UpdateColumnComment) -> Anchor:
     """
     path = change.field_names
     if draft.rules.paimon and read_directive(change.new_comment) is not None:
-        raise argument(f"column {dotted(path)} exists: a directive works on new columns only")
-    place = named_place(draft, path)
+        raise argument_error(f"column {dotted(path)} exists: a directive works on new columns only")
+    place = locate_named_column(draft, path)
     draft.record(
         ColumnCommentUpdated(
             field_names=path, new_comment=change.new_comment, field_id=place.owner.id
         )
     )
-    return Anchor(place.ids)
+    return ChangeAnchor(place.ids)
 
 
-def decide_default(draft: SchemaDraft, change: UpdateColumnDefaultValue) -> Anchor:
+def decide_column_default(draft: SchemaDraft, change: UpdateColumnDefaultValue) -> ChangeAnchor:
     """Set or remove a column's default.
 
     Raises:
@@ -170,8 +174,8 @@ def decide_default(draft: SchemaDraft, change: UpdateColumnDefaultValue) -> Anch
         ColumnNotFoundError: There is no such column.
     """
     path = change.field_names
-    place = named_place(draft, path)
-    check_default(path, change.new_default_value, place.type)
+    place = locate_named_column(draft, path)
+    check_column_default(path, change.new_default_value, place.type)
     draft.record(
         ColumnDefaultValueUpdated(
             field_names=path,
@@ -179,20 +183,22 @@ def decide_default(draft: SchemaDraft, change: UpdateColumnDefaultValue) -> Anch
             field_id=place.owner.id,
         )
     )
-    return Anchor(place.ids)
+    return ChangeAnchor(place.ids)
 
 
-def check_default(path: Sequence[str], text: str | None, data_type: DataType) -> None:
+def check_column_default(path: Sequence[str], text: str | None, data_type: DataType) -> None:
     """Reject a default that cannot be parsed as the column's type.
 
     Raises:
         InvalidChangeError: RUNTIME.
     """
     if text is not None and not default_value_fits(text, data_type):
-        raise runtime(f"column {dotted(path)}: default {text!r} cannot be read as {data_type.root}")
+        raise runtime_error(
+            f"column {dotted(path)}: default {text!r} cannot be read as {data_type.root}"
+        )
 
 
-def decide_position(draft: SchemaDraft, change: UpdateColumnPosition) -> Anchor:
+def decide_column_position(draft: SchemaDraft, change: UpdateColumnPosition) -> ChangeAnchor:
     """Move a column within its struct.
 
     Raises:
@@ -201,19 +207,21 @@ def decide_position(draft: SchemaDraft, change: UpdateColumnPosition) -> Anchor:
     move = change.move
     path = change.field_names or (move.field_name,)
     if path[-1] != move.field_name:
-        raise argument(f"move.fieldName {move.field_name} must be the end of {dotted(path)}")
-    siblings, parents = struct_around(draft, path)
+        raise argument_error(f"move.fieldName {move.field_name} must be the end of {dotted(path)}")
+    siblings, parents = enclosing_struct(draft, path)
     mover = member_named(siblings, move.field_name)
     if mover is None:
-        raise argument(f"column {dotted(path)} to move was not found")
+        raise argument_error(f"column {dotted(path)} to move was not found")
     reference = None
     if move.type in {"AFTER", "BEFORE"}:
         reference = member_named(siblings, move.reference_field_name or "")
         if reference is None:
-            raise argument(f"column {move.reference_field_name} to move {move.type} was not found")
+            raise argument_error(
+                f"column {move.reference_field_name} to move {move.type} was not found"
+            )
     neighbour = {"FIRST": siblings[0], "LAST": siblings[-1]}.get(move.type, reference)
     if neighbour is mover:
-        raise unsupported(f"column {dotted(path)} cannot move {move.type} itself")
+        raise unsupported_error(f"column {dotted(path)} cannot move {move.type} itself")
     draft.record(
         ColumnMoved(
             move=move,
@@ -222,22 +230,22 @@ def decide_position(draft: SchemaDraft, change: UpdateColumnPosition) -> Anchor:
             reference_id=UNSET if reference is None else reference.id,
         )
     )
-    return Anchor((*parents, mover.id), None if reference is None else reference.id)
+    return ChangeAnchor((*parents, mover.id), None if reference is None else reference.id)
 
 
-def decide_identifier_fields(draft: SchemaDraft, change: SetIdentifierFields) -> Anchor:
+def decide_identifier_fields(draft: SchemaDraft, change: SetIdentifierFields) -> ChangeAnchor:
     """Set the identifier fields; they are validated when the batch is done.
 
     Raises:
         ColumnNotFoundError: There is no such column.
     """
-    places = [named_place(draft, path) for path in change.field_names]
+    places = [locate_named_column(draft, path) for path in change.field_names]
     field_ids = tuple(sorted({each.owner.id for each in places}))
     draft.record(IdentifierFieldsSet(field_names=change.field_names, field_ids=field_ids))
-    return Anchor(tuple(each for place in places for each in place.ids))
+    return ChangeAnchor(tuple(each for place in places for each in place.ids))
 
 
-def decide_type(draft: SchemaDraft, change: UpdateColumnType) -> Anchor:
+def decide_column_type(draft: SchemaDraft, change: UpdateColumnType) -> ChangeAnchor:
     """Change a type along Paimon's cast tables, or Iceberg's promotions; the id stays.
 
     Raises:
@@ -248,19 +256,19 @@ def decide_type(draft: SchemaDraft, change: UpdateColumnType) -> Anchor:
     path = change.field_names
     target = type_from_wire(change.new_data_type)
     if draft.rules.paimon:
-        _check_paimon_keeps(draft, path, target)
+        _check_paimon_can_retype(draft, path, target)
     column = draft.working.column(path)
-    place = locate(column, path)
+    place = resolve_path(column, path)
     if draft.rules.paimon and len(path) == 1 and path[0] in draft.working.primary_keys:
-        raise unsupported(f"primary-key column {path[0]} cannot be re-typed, renamed or not")
+        raise unsupported_error(f"primary-key column {path[0]} cannot be re-typed, renamed or not")
     if change.keep_nullability:
         target = target.with_nullability(place.type.nullable)
     else:
         _check_nullability(draft, path, place.type, is_nullable=target.nullable)
     _check_cast(draft, path, place.type, target)
     retyped = with_type(column, edit_type(column.type, path, lambda _: target))
-    check_default(path, place.owner.default_value, locate(retyped, path).owner.type)
-    for inner, wanted in _recorded(draft, path, place.type, target):
+    check_column_default(path, place.owner.default_value, resolve_path(retyped, path).owner.type)
+    for inner, wanted in _retyped_places(draft, path, place.type, target):
         draft.record(
             ColumnTypeUpdated(
                 field_names=inner,
@@ -269,10 +277,10 @@ def decide_type(draft: SchemaDraft, change: UpdateColumnType) -> Anchor:
                 field_id=place.owner.id,
             )
         )
-    return Anchor(place.ids)
+    return ChangeAnchor(place.ids)
 
 
-def _recorded(
+def _retyped_places(
     draft: SchemaDraft, path: tuple[str, ...], source: DataType, target: DataType
 ) -> list[tuple[tuple[str, ...], DataType]]:
     """Return the places that get another type: where types carry ids, those without members.
@@ -284,22 +292,22 @@ def _recorded(
     if draft.working.field_id_policy == "paimon" and not carries_member_ids(source):
         return [(path, target)]
     if source.nullable != target.nullable:
-        raise argument(
+        raise argument_error(
             f"column {dotted(path)} is {source.root}: change whether it may be NULL on its own"
         )
     match source, target:
         case ArrayType(element=before), ArrayType(element=after):
-            return _recorded(draft, (*path, "element"), before, after)
+            return _retyped_places(draft, (*path, "element"), before, after)
         case MapType(key=key, value=before), MapType(key=same, value=after) if key == same:
-            return _recorded(draft, (*path, "value"), before, after)
+            return _retyped_places(draft, (*path, "value"), before, after)
         case _:
-            raise argument(
+            raise argument_error(
                 f"column {dotted(path)} is {source.root}: change its members one by one, "
                 "so that they keep their ids"
             )
 
 
-def _check_paimon_keeps(draft: SchemaDraft, path: tuple[str, ...], target: DataType) -> None:
+def _check_paimon_can_retype(draft: SchemaDraft, path: tuple[str, ...], target: DataType) -> None:
     check_not_partition_key(draft, path, "re-typed")
     check_not_primary_key(draft, path, "re-typed")
     check_not_index_column(draft, path, "re-typed")
@@ -307,7 +315,7 @@ def _check_paimon_keeps(draft: SchemaDraft, path: tuple[str, ...], target: DataT
         return
     source = draft.working.column(path).type
     if is_blob(source) or is_blob(target):
-        raise unsupported(f"column {path[0]}: no type becomes a BLOB, or stops being one")
+        raise unsupported_error(f"column {path[0]}: no type becomes a BLOB, or stops being one")
 
 
 def _check_cast(
@@ -316,8 +324,8 @@ def _check_cast(
     if not draft.rules.paimon:
         version = draft.rules.format_version
         if draft.rules.only_promotes and not can_promote(source, target, format_version=version):
-            raise state(
-                f"column {dotted(path)}: {_described(source)} cannot become {_described(target)}; "
+            raise state_error(
+                f"column {dotted(path)}: {_type_text(source)} cannot become {_type_text(target)}; "
                 f"Iceberg {version} reads old files through the new type and casts nothing"
             )
         return
@@ -325,27 +333,27 @@ def _check_cast(
     if can_alter(source, target, explicit_allowed=explicit_allowed):
         return
     if source.with_nullability(nullable=target.nullable) == target:
-        raise state(
-            f"column {dotted(path)} is {_described(source)} already, and Paimon converts no "
+        raise state_error(
+            f"column {dotted(path)} is {_type_text(source)} already, and Paimon converts no "
             f"{source.root} to itself; leave this change out, and change by itself whether it may "
             "be NULL"
         )
     if source.depth and source.root == target.root:
-        raise state(
+        raise state_error(
             f"column {dotted(path)}: a {source.root} is not converted as a whole; change what is "
             "inside it by its path"
         )
-    raise state(
-        f"column {dotted(path)}: {_described(source)} cannot be converted to "
-        f"{_described(target)} without losing information"
+    raise state_error(
+        f"column {dotted(path)}: {_type_text(source)} cannot be converted to "
+        f"{_type_text(target)} without losing information"
     )
 
 
-def _described(data_type: DataType) -> str:
+def _type_text(data_type: DataType) -> str:
     return data_type.root if data_type.depth else format_type(data_type)
 
 
-def decide_nullability(draft: SchemaDraft, change: UpdateColumnNullability) -> Anchor:
+def decide_column_nullability(draft: SchemaDraft, change: UpdateColumnNullability) -> ChangeAnchor:
     """Allow NULL in a column, or forbid it where the table's flag or the request lets that happen.
 
     Raises:
@@ -355,14 +363,14 @@ def decide_nullability(draft: SchemaDraft, change: UpdateColumnNullability) -> A
     path = change.field_names
     if change.new_nullability:
         check_not_primary_key(draft, path, "made nullable")
-    place = locate(draft.working.column(path), path)
+    place = resolve_path(draft.working.column(path), path)
     _check_nullability(draft, path, place.type, is_nullable=change.new_nullability)
     draft.record(
         ColumnNullabilityUpdated(
             field_names=path, new_nullability=change.new_nullability, field_id=place.owner.id
         )
     )
-    return Anchor(place.ids)
+    return ChangeAnchor(place.ids)
 
 
 def _check_nullability(
@@ -372,13 +380,13 @@ def _check_nullability(
         return
     if not draft.rules.paimon:
         if not draft.rules.allow_incompatible:
-            raise unsupported(
+            raise unsupported_error(
                 f"column {dotted(path)} may hold NULL already; allow incompatible changes to make "
                 "it NOT NULL"
             )
         return
     option = "alter-column-null-to-not-null.disabled"
     if draft.old_options.is_true(option, default=True):
-        raise unsupported(
+        raise unsupported_error(
             f"column {dotted(path)} may hold NULL already; set {option}=false to make it NOT NULL"
         )

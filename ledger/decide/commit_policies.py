@@ -15,7 +15,7 @@ the same key takes precedence. The options and what they reject:
 They apply to schema, options, comment and layout, not to data and tags. A commit that removes one,
 by `removeOption`, records its author; that is never frozen. Like formats, they are checked when a
 change is decided, and never on replay. Changes of a database itself, or of its list of tables, are
-checked by its own rules (`refuse_in_catalog`).
+checked by its own rules (`refuse_catalog_commit`).
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from ledger.events.schema import (
 )
 from ledger.events.table import TableCreated, TableDropped, TableRenamed
 from ledger.model.errors import FormatError, InvalidChangeError
-from ledger.model.instant import iso_moment
-from ledger.model.names import shown_path, whole_path
+from ledger.model.instant import parse_iso_datetime
+from ledger.model.names import parse_column_path, quote_path
 from ledger.model.schema import paths_of
 from ledger.model.types import DataField, type_places
 from ledger.model.types.wire import type_from_wire
@@ -83,7 +83,7 @@ class CommitContext(Struct, frozen=True):
     database_policy: DatabasePolicy = DatabasePolicy()
 
 
-class _Said(Struct, frozen=True):
+class _DeclaredRule(Struct, frozen=True):
     """A rule as it was declared.
 
     Attributes:
@@ -100,7 +100,7 @@ class _Said(Struct, frozen=True):
         return f"{self.key} of database {self.database}" if self.database else self.key
 
     @property
-    def rule(self) -> _Rule:
+    def rule(self) -> _RuleKind:
         """The kind of rule."""
         if not self.key.startswith(OWNERS):
             return _RULES[self.key]
@@ -141,18 +141,20 @@ def commit_refusals(
         # Options may be many, and most commits are of files.
         return
     for event in meant:
-        if isinstance(event, SetOption) and is_rule(event.key):
-            _check_readable(_Said(event.key, event.value))
-    for said in rules_that_count(state.schema.options, context.database_policy):
+        if isinstance(event, SetOption) and is_commit_policy(event.key):
+            _check_rule_readable(_DeclaredRule(event.key, event.value))
+    for said in applicable_rules(state.schema.options, context.database_policy):
         try:
             yield from said.rule.refuses(state, said, meant, context)
         except (ValueError, re.error) as error:
             # An invalid rule that was set without a check must be removable.
-            if not any(_lifts(each, said.key) for each in meant):
-                raise _unreadable(said, error) from error
+            if not any(_changes_rule(each, said.key) for each in meant):
+                raise _unreadable_rule_error(said, error) from error
 
 
-def rules_that_count(options: Mapping[str, str], database_policy: DatabasePolicy) -> list[_Said]:
+def applicable_rules(
+    options: Mapping[str, str], database_policy: DatabasePolicy
+) -> list[_DeclaredRule]:
     """Return the rules that apply: the table's own, and its database's where it has none.
 
     Args:
@@ -160,20 +162,20 @@ def rules_that_count(options: Mapping[str, str], database_policy: DatabasePolicy
         database_policy: The policies of its database.
     """
     # A table may have many options, and few of them begin as a rule does; most have no rule.
-    rules = [each for each in options if each.startswith(_BEGINNING) and is_rule(each)]
+    rules = [each for each in options if each.startswith(_BEGINNING) and is_commit_policy(each)]
     if not rules and not database_policy.options:
         return []
-    own = [_Said(key, options[key]) for key in sorted(rules)]
+    own = [_DeclaredRule(key, options[key]) for key in sorted(rules)]
     theirs = [
-        _Said(key, value, database_policy.database)
+        _DeclaredRule(key, value, database_policy.database)
         for key, value in sorted(database_policy.options.items())
         # A table names columns by their ids, so that it never has these keys.
-        if is_rule(key) and (key not in options or key.startswith(OWNERS))
+        if is_commit_policy(key) and (key not in options or key.startswith(OWNERS))
     ]
     return [*own, *theirs]
 
 
-def refuse_in_catalog(
+def refuse_catalog_commit(
     databases: Mapping[str, Mapping[str, str]],
     events: Sequence[CatalogEvent],
     context: CommitContext,
@@ -190,19 +192,19 @@ def refuse_in_catalog(
         InvalidChangeError: The value of a rule that it sets is invalid.
     """
     for event in events:
-        _check_readable_in(event)
+        _check_event_rules(event)
         for name in _databases_of(event):
             database_policy = DatabasePolicy(name, databases.get(name, {}))
-            for refusal in _catalog_refusals(event, rules_that_count({}, database_policy), context):
+            for refusal in _catalog_refusals(event, applicable_rules({}, database_policy), context):
                 raise refusal
 
 
-def _check_readable_in(event: CatalogEvent) -> None:
+def _check_event_rules(event: CatalogEvent) -> None:
     if isinstance(event, DatabaseCreated | DatabaseAltered):
         given = event.options if isinstance(event, DatabaseCreated) else event.updates
         for key, value in given.items():
-            if is_rule(key):
-                _check_readable(_Said(key, value, event.name))
+            if is_commit_policy(key):
+                _check_rule_readable(_DeclaredRule(key, value, event.name))
 
 
 def _databases_of(event: CatalogEvent) -> tuple[str, ...]:
@@ -219,7 +221,7 @@ def _databases_of(event: CatalogEvent) -> tuple[str, ...]:
 
 
 def _catalog_refusals(
-    event: CatalogEvent, rules: Sequence[_Said], context: CommitContext
+    event: CatalogEvent, rules: Sequence[_DeclaredRule], context: CommitContext
 ) -> Iterator[FormatError]:
     columns: list[ColumnAdded] = []
     if isinstance(event, TableCreated):
@@ -235,21 +237,25 @@ def _catalog_refusals(
             yield from said.rule.refuses(None, said, columns or [event], context)
         except (ValueError, re.error) as error:
             if said.key not in touched:
-                raise _unreadable(said, error) from error
+                raise _unreadable_rule_error(said, error) from error
 
 
-def is_rule(key: str) -> bool:
+def is_commit_policy(key: str) -> bool:
     """Return whether an option is a commit policy.
 
     Example:
-        >>> is_rule("ledger.freeze"), is_rule("ledger.owners.3"), is_rule("ledger.freezer")
+        >>> (
+        ...     is_commit_policy("ledger.freeze"),
+        ...     is_commit_policy("ledger.owners.3"),
+        ...     is_commit_policy("ledger.freezer"),
+        ... )
         (True, True, False)
     """
     return key in _RULES or key.startswith(OWNERS)
 
 
-def _message(
-    _state: TableState | None, said: _Said, _events: Sequence[Any], context: CommitContext
+def _message_refusals(
+    _state: TableState | None, said: _DeclaredRule, _events: Sequence[Any], context: CommitContext
 ) -> Iterator[FormatError]:
     if context.message is None:
         return
@@ -257,40 +263,44 @@ def _message(
     pattern = r"\S" if value == "true" else value
     if value != "false" and re.search(pattern, context.message) is None:
         wanted = "a message" if value == "true" else f"a message that matches {value}"
-        yield _refusal("the change", f"{said} requires {wanted}", "give one: message=, --message")
+        yield _policy_refusal(
+            "the change", f"{said} requires {wanted}", "give one: message=, --message"
+        )
 
 
-def _names(
-    _state: TableState | None, said: _Said, events: Sequence[Any], _context: CommitContext
+def _name_refusals(
+    _state: TableState | None, said: _DeclaredRule, events: Sequence[Any], _context: CommitContext
 ) -> Iterator[FormatError]:
     wanted = said.value
-    for name in _given_names(events):
+    for name in _new_column_names(events):
         if re.fullmatch(wanted, name) is None:
-            yield _refusal(f"column {name}", f"{said} wants names like {wanted}", "choose another")
+            yield _policy_refusal(
+                f"column {name}", f"{said} wants names like {wanted}", "choose another"
+            )
 
 
 _NEW = (ColumnAdded, ColumnUndropped)
 """Events by which a table has one more column."""
 
 
-def _given_names(events: Sequence[Any]) -> Iterator[str]:
+def _new_column_names(events: Sequence[Any]) -> Iterator[str]:
     for each in events:
         if isinstance(each, _NEW):
             yield each.field_names[-1]
-            yield from (name for name, _ in _inside(each.data_type))
+            yield from (name for name, _ in _named_members(each.data_type))
         elif isinstance(each, ColumnRenamed):
             yield each.new_name
 
 
-def _inside(wire: Any) -> Iterator[tuple[str, str]]:
+def _named_members(wire: Any) -> Iterator[tuple[str, str]]:
     """Yield the named members inside a type, each with its type's name."""
     for place in type_places([DataField(0, "", type_from_wire(wire))]):
         if place.field is not None and place.level != (None,):
             yield place.field.name, place.type.root
 
 
-def _types(
-    _state: TableState | None, said: _Said, events: Sequence[Any], _context: CommitContext
+def _type_refusals(
+    _state: TableState | None, said: _DeclaredRule, events: Sequence[Any], _context: CommitContext
 ) -> Iterator[FormatError]:
     allowed = {each.strip().upper() for each in said.value.split(",")}
     allowed |= {"VARCHAR"} if "STRING" in allowed else set()
@@ -302,82 +312,88 @@ def _types(
             continue
         for place in type_places([DataField(0, "", type_from_wire(wire))]):
             if place.type.root not in allowed:
-                path = shown_path((*each.field_names, *place.path[1:]))
+                path = quote_path((*each.field_names, *place.path[1:]))
                 rule = f"{said} allows {said.value}, not {place.type.root}"
-                yield _refusal(f"column {path}", rule, "choose one")
+                yield _policy_refusal(f"column {path}", rule, "choose one")
 
 
-def _owners(
-    state: TableState | None, said: _Said, events: Sequence[Any], context: CommitContext
+def _owner_refusals(
+    state: TableState | None, said: _DeclaredRule, events: Sequence[Any], context: CommitContext
 ) -> Iterator[FormatError]:
     if state is not None:
-        yield from _not_owned(state, _owned(said.key), said, events, context)
+        yield from _foreign_column_refusals(
+            state, _owned_column_id(said.key), said, events, context
+        )
 
 
-def _owners_by_path(
-    state: TableState | None, said: _Said, events: Sequence[Any], context: CommitContext
+def _owner_path_refusals(
+    state: TableState | None, said: _DeclaredRule, events: Sequence[Any], context: CommitContext
 ) -> Iterator[FormatError]:
-    path = whole_path(said.key.removeprefix(OWNERS))
+    path = parse_column_path(said.key.removeprefix(OWNERS))
     owned = None if state is None else dict(paths_of(state.schema)).get(path)
     if state is None or owned is None or f"{OWNERS}{owned}" in state.schema.options:
         # The table itself declares the column's owners, or the column does not exist.
         return
-    yield from _not_owned(state, owned, said, events, context)
+    yield from _foreign_column_refusals(state, owned, said, events, context)
 
 
-def _not_owned(
-    state: TableState, owned: int, said: _Said, events: Sequence[Any], context: CommitContext
+def _foreign_column_refusals(
+    state: TableState,
+    owned: int,
+    said: _DeclaredRule,
+    events: Sequence[Any],
+    context: CommitContext,
 ) -> Iterator[FormatError]:
     """Yield the reasons for which an author may not change a column of others."""
     authors = [each.strip() for each in said.value.split(",")]
     if any(fnmatchcase(context.author, each) for each in authors):
         return
-    within = _within(state, owned)
+    within = _owned_column_paths(state, owned)
     for each in events:
         # Declaring a column's owners in the table itself needs the current owner.
-        is_lifted = _lifts(each, said.key) or _lifts(each, f"{OWNERS}{owned}")
+        is_lifted = _changes_rule(each, said.key) or _changes_rule(each, f"{OWNERS}{owned}")
         touched = owned if is_lifted else getattr(each, "field_id", None)
         # A new member of a column is a change of it.
         touched = getattr(each, "parent_id", None) if isinstance(each, _NEW) else touched
         if touched in within:
             path = within[touched]
             rule = f"{said} restricts it to {said.value}"
-            yield _refusal(f"column {path}", rule, "ask its owner to do it")
+            yield _policy_refusal(f"column {path}", rule, "ask its owner to do it")
             return
 
 
-def _owned(key: str) -> int:
+def _owned_column_id(key: str) -> int:
     return int(key.removeprefix(OWNERS))
 
 
-def _within(state: TableState, owned: int) -> Mapping[Any, str]:
+def _owned_column_paths(state: TableState, owned: int) -> Mapping[Any, str]:
     """Return the paths of a column and those inside it, by id; empty where it was dropped."""
     places = [each for each in type_places(state.schema.fields) if each.field is not None]
     path = next((each.path for each in places if each.field and each.field.id == owned), None)
     if path is None:
         return {}
     return {
-        each.field.id: shown_path(each.path)
+        each.field.id: quote_path(each.path)
         for each in places
         if each.field is not None and each.path[: len(path)] == path
     }
 
 
-def _lifts(event: object, key: str) -> bool:
+def _changes_rule(event: object, key: str) -> bool:
     """Return whether an event sets or removes a rule."""
     return isinstance(event, SetOption | RemoveOption) and event.key == key
 
 
-def _freeze(
-    _state: TableState | None, said: _Said, events: Sequence[Any], context: CommitContext
+def _freeze_refusals(
+    _state: TableState | None, said: _DeclaredRule, events: Sequence[Any], context: CommitContext
 ) -> Iterator[FormatError]:
-    if all(_lifts(each, said.key) for each in events):
+    if all(_changes_rule(each, said.key) for each in events):
         return
     now = context.now_millis()
-    for begin, end in _windows(said.value):
+    for begin, end in _parse_freeze_windows(said.value):
         if begin <= now < end:
             own = f"set option {said.key}=false of the table" if said.database else ""
-            yield _refusal(
+            yield _policy_refusal(
                 "the change",
                 f"{said} freezes changes now ({said.value})",
                 f"wait, or lift the freeze: {own or f'remove option {said.key}'}",
@@ -385,22 +401,22 @@ def _freeze(
             return
 
 
-def _windows(value: str) -> Iterator[tuple[float, float]]:
+def _parse_freeze_windows(value: str) -> Iterator[tuple[float, float]]:
     if value == "true":
         yield float("-inf"), float("inf")
     for each in value.split(",") if value not in {"true", "false", ""} else ():
         begin, _, end = each.strip().partition("/")
-        yield _millis(begin), _millis(end)
+        yield _parse_millis(begin), _parse_millis(end)
 
 
-def _millis(text: str) -> float:
-    moment = iso_moment(text.strip())
+def _parse_millis(text: str) -> float:
+    moment = parse_iso_datetime(text.strip())
     if moment.tzinfo is None:
         raise ValueError(f"{text} has no time zone")
     return moment.timestamp() * 1000
 
 
-def _check_readable(said: _Said) -> None:
+def _check_rule_readable(said: _DeclaredRule) -> None:
     """Reject a rule whose value is invalid.
 
     Raises:
@@ -409,20 +425,20 @@ def _check_readable(said: _Said) -> None:
     try:
         said.rule.reads(said)
     except (ValueError, re.error) as error:
-        raise _unreadable(said, error) from error
+        raise _unreadable_rule_error(said, error) from error
 
 
-def _unreadable(said: _Said, error: Exception) -> InvalidChangeError:
+def _unreadable_rule_error(said: _DeclaredRule, error: Exception) -> InvalidChangeError:
     return InvalidChangeError(
         f"option {said}: {said.value!r} is a rule that cannot be read: {error}"
     )
 
 
-def _refusal(what: str, rule: str, alternative: str) -> FormatError:
+def _policy_refusal(what: str, rule: str, alternative: str) -> FormatError:
     return FormatError(f"{what}: {rule}; {alternative}", "ledger", rule, alternative)
 
 
-class _Rule(Struct, frozen=True):
+class _RuleKind(Struct, frozen=True):
     """A kind of rule.
 
     Attributes:
@@ -431,21 +447,23 @@ class _Rule(Struct, frozen=True):
     """
 
     refuses: Callable[
-        [TableState | None, _Said, Sequence[Any], CommitContext], Iterator[FormatError]
+        [TableState | None, _DeclaredRule, Sequence[Any], CommitContext], Iterator[FormatError]
     ]
-    reads: Callable[[_Said], object]
+    reads: Callable[[_DeclaredRule], object]
 
 
-_OWNERS_BY_PATH: Final = _Rule(
-    _owners_by_path, lambda said: whole_path(said.key.removeprefix(OWNERS))
+_OWNERS_BY_PATH: Final = _RuleKind(
+    _owner_path_refusals, lambda said: parse_column_path(said.key.removeprefix(OWNERS))
 )
 
-_RULES: Final[Mapping[str, _Rule]] = {
-    "ledger.require-message": _Rule(_message, lambda said: re.compile(said.value)),
-    "ledger.column-names": _Rule(_names, lambda said: re.compile(said.value)),
-    "ledger.allowed-types": _Rule(_types, lambda said: said.value),
-    OWNERS: _Rule(_owners, lambda said: _owned(said.key)),
-    "ledger.freeze": _Rule(_freeze, lambda said: list(_windows(said.value))),
+_RULES: Final[Mapping[str, _RuleKind]] = {
+    "ledger.require-message": _RuleKind(_message_refusals, lambda said: re.compile(said.value)),
+    "ledger.column-names": _RuleKind(_name_refusals, lambda said: re.compile(said.value)),
+    "ledger.allowed-types": _RuleKind(_type_refusals, lambda said: said.value),
+    OWNERS: _RuleKind(_owner_refusals, lambda said: _owned_column_id(said.key)),
+    "ledger.freeze": _RuleKind(
+        _freeze_refusals, lambda said: list(_parse_freeze_windows(said.value))
+    ),
 }
 
 RULE_OPTIONS: Final = tuple(each for each in _RULES if each != OWNERS)

@@ -24,18 +24,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.decide.changes import CommitSnapshot, TableChange
-from ledger.decide.column_draft import Anchor
+from ledger.decide.column_draft import ChangeAnchor
 from ledger.decide.operation import Cell
 from ledger.decide.operations import BY_FACT
 from ledger.decide.schema_operations import ROOT
-from ledger.decide.table_options import KEY_OPTIONS, ColumnNames, comma_list, option_text
+from ledger.decide.table_options import KEY_OPTIONS, ColumnNames, comma_list, split_option_columns
 from ledger.events import TableEvent
 from ledger.events.commit import Commit, Transaction, said_by
 from ledger.events.schema import RemoveOption, SchemaChange, SetOption, UpdateKeys
 from ledger.events.snapshots import ListingEvent, RolledBack
 from ledger.model.errors import CommitConflictError
 from ledger.model.file_change import FileChange
-from ledger.model.names import shown_path
+from ledger.model.names import quote_path
 from ledger.model.schema import Schema
 from ledger.model.snapshot import branch_number
 from ledger.model.types import DataField, DataType, parts_of, walk_fields
@@ -43,7 +43,14 @@ from ledger.state.layout import PartitionFilter
 from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
 
-__all__ = ["Cell", "cell_name", "claims", "existence", "holder", "sets"]
+__all__ = [
+    "Cell",
+    "cell_name",
+    "claimed_cells",
+    "column_existence_cells",
+    "column_holding_name",
+    "sets",
+]
 
 
 def cell_name(cell: Cell) -> str:
@@ -56,31 +63,31 @@ def sets(event: TableEvent) -> Iterator[tuple[Cell, Any]]:
     return BY_FACT[type(event)].sets(event)
 
 
-def claims(event: TableEvent) -> Iterator[tuple[Cell, Any]]:
+def claimed_cells(event: TableEvent) -> Iterator[tuple[Cell, Any]]:
     """Yield the cells that must not have been set to another value meanwhile."""
     return BY_FACT[type(event)].claimed(event)
 
 
-def holder(cell: Cell, schema: Schema) -> int | None:
+def column_holding_name(cell: Cell, schema: Schema) -> int | None:
     """Return the id of the column that has the name which a `name` cell is about; None if free."""
     _, owner, name = cell
     members: Iterable[DataField] = schema.fields
     if owner != ROOT:
         around = next((each for each in walk_fields(schema.fields) if each.id == owner), None)
-        members = () if around is None else _members(around.type)
+        members = () if around is None else _walk_row_members(around.type)
     return next((each.id for each in members if each.name == name), None)
 
 
-def _members(data_type: DataType) -> Iterator[DataField]:
+def _walk_row_members(data_type: DataType) -> Iterator[DataField]:
     """Yield a ROW's members, including those inside lists and maps of ROWs."""
     for each in parts_of(data_type):
         if each.field is not None:
             yield each.field
         elif each.name != "key":
-            yield from _members(each.type)
+            yield from _walk_row_members(each.type)
 
 
-def existence(anchor: Anchor) -> Iterator[tuple[Cell, Any]]:
+def column_existence_cells(anchor: ChangeAnchor) -> Iterator[tuple[Cell, Any]]:
     """Yield the cells of the columns that a change goes through, changes, refers to or names."""
     for field_id in (*anchor.ids, anchor.reference_id, *anchor.named):
         if field_id is not None:
@@ -91,7 +98,7 @@ LoadFiles = Callable[[ListingEvent], Iterable[FileChange]]
 """Returns the file changes of a snapshot event, wherever they are stored."""
 
 
-class NamedFiles(Protocol):
+class CommitFileIndex(Protocol):
     """Canonical file paths, and an index of the files that commits name."""
 
     def usual(self, path: str) -> str:
@@ -104,23 +111,23 @@ class NamedFiles(Protocol):
         """Return the keys of the files that a commit in the log names; None for other commits."""
 
 
-class AsWritten:
+class UnindexedFiles:
     """Paths as they are given, without an index: every commit's files are read."""
 
     def usual(self, path: str) -> str:
-        """See `NamedFiles`."""
+        """See `CommitFileIndex`."""
         return path
 
-    def key(self, path: str, _line: int) -> str:
-        """See `NamedFiles`."""
+    def key(self, path: str, _branch_number: int) -> str:
+        """See `CommitFileIndex`."""
         return path
 
     def of(self, _commit: Commit[TableEvent]) -> AbstractSet[str] | None:
-        """See `NamedFiles`."""
+        """See `CommitFileIndex`."""
         return None
 
 
-AS_WRITTEN = AsWritten()
+AS_WRITTEN = UnindexedFiles()
 
 _ORDER = attrgetter("order")
 _MOST_KEPT = 32
@@ -128,7 +135,7 @@ _MOST_KEPT = 32
 last ones, which for eight concurrent writers are a few; an older one is indexed again."""
 
 
-class Touch(Struct, frozen=True):
+class EventEffect(Struct, frozen=True):
     """One effect of an event: it set a cell, or added or removed a file.
 
     Attributes:
@@ -148,7 +155,7 @@ class Touch(Struct, frozen=True):
     file: FileChange | None = None
 
 
-class FileWish(Struct, frozen=True):
+class FileConditions(Struct, frozen=True):
     """Conditions of a writer's snapshots on the files that others add and remove meanwhile.
 
     Attributes:
@@ -165,7 +172,7 @@ class FileWish(Struct, frozen=True):
     keys: frozenset[str] | None = None
 
     @classmethod
-    def of(cls, changes: Iterable[TableChange], named: NamedFiles = AS_WRITTEN) -> Self | None:
+    def of(cls, changes: Iterable[TableChange], named: CommitFileIndex = AS_WRITTEN) -> Self | None:
         """Return the conditions of some changes; None when they are not about files.
 
         Args:
@@ -174,15 +181,15 @@ class FileWish(Struct, frozen=True):
         """
         snapshots = [each for each in changes if isinstance(each, CommitSnapshot)]
         overwritten = [
-            (_line(each), each.where)
+            (_branch_number(each), each.where)
             for each in snapshots
             if each.where is not None and each.isolation != "snapshot"
         ]
         files = frozenset(
-            (_line(each), *one)
+            (_branch_number(each), *one)
             for each in snapshots
             for file in each.files
-            for one in _unwanted(file, named.usual)
+            for one in _invalidating_effects(file, named.usual)
         )
         if not files and not overwritten:
             return None
@@ -193,7 +200,7 @@ class FileWish(Struct, frozen=True):
 
     def clashes(self, file: FileChange, state: TableState, line: int = 0) -> bool:
         """Return whether another writer's file change, on a line, violates or may violate them."""
-        if any((line, *each) in self.files for each in _done(file, str)):
+        if any((line, *each) in self.files for each in _file_change_effects(file, str)):
             return True
         if file.kind != "ADD":
             return False
@@ -207,7 +214,9 @@ _COMES_OR_GOES = frozenset({"ADD", "DELETE"})
 _DELETES_ROWS, _HAS_VECTOR = "deletes rows of", "has the deletion vector of"
 
 
-def _done(file: FileChange, usual: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+def _file_change_effects(
+    file: FileChange, usual: Callable[[str], str]
+) -> Iterator[tuple[str, str]]:
     """Yield the effects of a file change, with the canonical path of the affected file."""
     yield file.kind, usual(file.path)
     if file.kind == "ADD" and isinstance(file.referenced_data_file, str):
@@ -217,7 +226,9 @@ def _done(file: FileChange, usual: Callable[[str], str]) -> Iterator[tuple[str, 
             yield _HAS_VECTOR, data_file
 
 
-def _unwanted(file: FileChange, usual: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+def _invalidating_effects(
+    file: FileChange, usual: Callable[[str], str]
+) -> Iterator[tuple[str, str]]:
     """Yield the effects by others that would invalidate a file change.
 
     A removed data file was rewritten without the rows that were deleted by then, and one whose
@@ -233,11 +244,11 @@ def _unwanted(file: FileChange, usual: Callable[[str], str]) -> Iterator[tuple[s
             yield _HAS_VECTOR, data_file
 
 
-def _line(change: CommitSnapshot) -> int:
+def _branch_number(change: CommitSnapshot) -> int:
     return 0 if change.branch is None else change.branch.number
 
 
-class Touched:
+class CommitEffects:
     """Index of the effects of one commit; it grows while transactions join the commit.
 
     Args:
@@ -252,18 +263,18 @@ class Touched:
         self._events = 0
         # Cells are not needed where only files are added and removed.
         self._unindexed: list[tuple[int, Transaction[TableEvent]]] = []
-        self._indexed: dict[Cell, list[Touch]] = {}
-        self._files: dict[tuple[int, str, str], Touch] = {}
-        self._added: list[tuple[int, FileChange, Touch]] = []
+        self._indexed: dict[Cell, list[EventEffect]] = {}
+        self._files: dict[tuple[int, str, str], EventEffect] = {}
+        self._added: list[tuple[int, FileChange, EventEffect]] = []
         self._unread: list[tuple[int, str, ListingEvent]] = []
         self.snapshot_keys: set[str] = set()
 
-    def begins(self, commit: Commit[TableEvent]) -> bool:
+    def is_extended_by(self, commit: Commit[TableEvent]) -> bool:
         """Return whether a commit begins with the very transactions that were indexed."""
         there = commit.transactions
         return len(self._seen) <= len(there) and all(map(is_, self._seen, there))
 
-    def grow(self, commit: Commit[TableEvent]) -> None:
+    def add_joined_transactions(self, commit: Commit[TableEvent]) -> None:
         """Add the transactions that have joined since."""
         for transaction in commit.transactions[len(self._seen) :]:
             self._unindexed.append((self._events, transaction))
@@ -275,40 +286,42 @@ class Touched:
             self._events += len(transaction.events)
             self._seen.append(transaction)
 
-    def _cells(self) -> dict[Cell, list[Touch]]:
+    def _cell_effects(self) -> dict[Cell, list[EventEffect]]:
         """Return the effects on cells, each transaction's last of each."""
         for first, transaction in self._unindexed:
-            own: dict[Cell, Touch] = {}
+            own: dict[Cell, EventEffect] = {}
             author = said_by(transaction)
             for number, event in enumerate(transaction.events, first):
                 for place, (cell, value) in enumerate(sets(event)):
                     # No reader saw a transaction's intermediate values: the last value counts.
-                    own[cell] = Touch((number, 0, place), author, event, cell, value)
+                    own[cell] = EventEffect((number, 0, place), author, event, cell, value)
             for cell, touch in own.items():
                 self._indexed.setdefault(cell, []).append(touch)
         self._unindexed.clear()
         return self._indexed
 
     def first(
-        self, claimed: Mapping[Cell, object], wanted: FileWish | None, state: TableState
-    ) -> Touch | None:
+        self, claimed: Mapping[Cell, object], wanted: FileConditions | None, state: TableState
+    ) -> EventEffect | None:
         """Return the first effect that contradicts a writer's claims or conditions on files."""
         first = None
         if claimed:
             first = min(self._contradictions(claimed, state), key=_ORDER, default=None)
         if wanted is None:
             return first
-        self.read_files(first)
-        clashes = (*self._clashes(wanted, state), *([first] if first else ()))
+        self.read_effect_files(first)
+        clashes = (*self._file_contradictions(wanted, state), *([first] if first else ()))
         return min(clashes, key=_ORDER, default=None)
 
-    def last(self, cell: Cell) -> Touch | None:
+    def last(self, cell: Cell) -> EventEffect | None:
         """Return the last effect on a cell, if there is any."""
-        return next(reversed(self._cells().get(cell, ())), None)
+        return next(reversed(self._cell_effects().get(cell, ())), None)
 
-    def _contradictions(self, claimed: Mapping[Cell, object], state: TableState) -> Iterator[Touch]:
+    def _contradictions(
+        self, claimed: Mapping[Cell, object], state: TableState
+    ) -> Iterator[EventEffect]:
         # Few cells are claimed, however many were set.
-        there = self._cells()
+        there = self._cell_effects()
         for cell, value in claimed.items():
             touches = there.get(cell)
             if touches is None:
@@ -319,26 +332,28 @@ class Touched:
                 continue
             if cell[0] == "name":
                 # A name that was only used temporarily is free again.
-                now = holder(cell, state.schema)
+                now = column_holding_name(cell, state.schema)
                 others = (each for each in others if getattr(each.event, "field_id", None) == now)
             yield from islice(others, 1)
 
-    def _clashes(self, wanted: FileWish, state: TableState) -> Iterator[Touch]:
+    def _file_contradictions(
+        self, wanted: FileConditions, state: TableState
+    ) -> Iterator[EventEffect]:
         yield from (self._files[each] for each in self._files.keys() & wanted.files)
         for line, file, touch in self._added if wanted.overwritten else ():
             if wanted.clashes(file, state, line):
                 yield touch
                 break
 
-    def read_files(self, before: Touch | None = None) -> None:
+    def read_effect_files(self, before: EventEffect | None = None) -> None:
         """Read the file lists of effects before a given one, or of all."""
         while self._unread and (before is None or self._unread[0][0] < before.order[0]):
             number, author, event = self._unread[0]
             line = branch_number(event.snapshot_id)
             # All of a list or nothing, should it be unreadable.
             for place, file in enumerate(tuple(self._load_files(event))):
-                touch = Touch((number, 1, place), author, event, file=file)
-                for each in _done(file, self._usual):
+                touch = EventEffect((number, 1, place), author, event, file=file)
+                for each in _file_change_effects(file, self._usual):
                     self._files.setdefault((line, *each), touch)
                 if file.kind == "ADD":
                     self._added.append((line, file, touch))
@@ -357,26 +372,28 @@ class RecentlyTouched:
         named: Canonical file paths, and the index of files by commit.
     """
 
-    def __init__(self, load_files: LoadFiles, named: NamedFiles = AS_WRITTEN) -> None:
+    def __init__(self, load_files: LoadFiles, named: CommitFileIndex = AS_WRITTEN) -> None:
         self._load_files = load_files
         self.named = named
-        self._kept: dict[int, Touched] = {}
+        self._kept: dict[int, CommitEffects] = {}
 
-    def left(self, wanted: FileWish | None, commit: Commit[TableEvent]) -> FileWish | None:
+    def remaining_conditions(
+        self, wanted: FileConditions | None, commit: Commit[TableEvent]
+    ) -> FileConditions | None:
         """Return the conditions, or None where a commit names none of their files."""
         if wanted is None or wanted.keys is None:
             return wanted
         found = self.named.of(commit)
         return wanted if found is None or not found.isdisjoint(wanted.keys) else None
 
-    def by(self, commit: Commit[TableEvent]) -> Touched:
+    def effects_of(self, commit: Commit[TableEvent]) -> CommitEffects:
         """Return the index of a commit, which may have grown since the last call."""
         found = self._kept.get(commit.version)
-        if found is None or not found.begins(commit):
-            found = self._kept[commit.version] = Touched(self._load_files, self.named.usual)
+        if found is None or not found.is_extended_by(commit):
+            found = self._kept[commit.version] = CommitEffects(self._load_files, self.named.usual)
             if len(self._kept) > _MOST_KEPT:
                 del self._kept[next(iter(self._kept))]
-        found.grow(commit)
+        found.add_joined_transactions(commit)
         return found
 
 
@@ -388,13 +405,13 @@ _MOST_MILLIS = 253_402_300_799_999
 _OF_COLUMNS = {"column", "name", "identifierFields", "partitionSpec", "sortOrder"}
 
 
-class Own(Struct, frozen=True, eq=False):
+class OwnColumnValue(Struct, frozen=True, eq=False):
     """A value that refers to a new column of the transaction, so it equals no other writer's."""
 
     value: object
 
 
-class Needs(Struct, frozen=True):
+class NeededCells(Struct, frozen=True):
     """Cells that a transaction's changes of schema and layout need unchanged.
 
     Attributes:
@@ -411,9 +428,9 @@ class Needs(Struct, frozen=True):
         cls,
         events: Iterable[TableEvent],
         changes: Sequence[SchemaChange],
-        anchors: Sequence[Anchor],
+        anchors: Sequence[ChangeAnchor],
         highest: int,
-    ) -> Needs:
+    ) -> NeededCells:
         """Return the needs of a first decision.
 
         Args:
@@ -424,11 +441,11 @@ class Needs(Struct, frozen=True):
                 transaction itself; another writer's mean other columns.
         """
         asked = {each.key for each in changes if isinstance(each, _OPTION_CHANGES)}
-        options = _naming(zip(changes, anchors, strict=True))
+        options = _last_naming_options(zip(changes, anchors, strict=True))
         named = {change.key for change, _ in options}
         cells: dict[Cell, object] = {}
         for anchor in anchors:
-            cells.update(existence(anchor))
+            cells.update(column_existence_cells(anchor))
         for event in events:
             # Options that Paimon derives from a change are derived again, from the state then.
             if isinstance(event, _OPTION_CHANGES) and (
@@ -436,9 +453,9 @@ class Needs(Struct, frozen=True):
             ):
                 continue
             if not isinstance(event, UpdateKeys):
-                cells.update(claims(event))
+                cells.update(claimed_cells(event))
         needed = {
-            cell: _owned(value, highest) if cell[0] in _OF_COLUMNS else value
+            cell: _mark_own_column_value(value, highest) if cell[0] in _OF_COLUMNS else value
             for cell, value in cells.items()
             if cell[0] not in {"column", "name"} or cell[1] <= highest
         }
@@ -452,8 +469,12 @@ class Needs(Struct, frozen=True):
         """
         names = ColumnNames(schema.fields) if self.options else None
         for change, ids in self.options if names else ():
-            option = option_text(change.key, getattr(change, "value", None))
-            if names is None or option is None or not all(map(names.has, filter(_is_id, ids))):
+            option = split_option_columns(change.key, getattr(change, "value", None))
+            if (
+                names is None
+                or option is None
+                or not all(map(names.has, filter(_is_existing_id, ids)))
+            ):
                 continue
             key, value = names.say(option, ids)
             if key in _KEY_CELLS:
@@ -463,12 +484,12 @@ class Needs(Struct, frozen=True):
                 yield ("option", key), value, schema.options.get(key)
 
 
-def _is_id(value: int | None) -> bool:
+def _is_existing_id(value: int | None) -> bool:
     return value is not None
 
 
-def _naming(
-    decided: Iterable[tuple[SchemaChange, Anchor]],
+def _last_naming_options(
+    decided: Iterable[tuple[SchemaChange, ChangeAnchor]],
 ) -> tuple[tuple[SetOption | RemoveOption, tuple[int | None, ...]], ...]:
     last: dict[str, tuple[SetOption | RemoveOption, tuple[int | None, ...]]] = {}
     for change, anchor in decided:
@@ -477,12 +498,12 @@ def _naming(
     return tuple(last.values())
 
 
-def _owned(value: object, highest: int) -> object:
+def _mark_own_column_value(value: object, highest: int) -> object:
     """Return a claimed value, marked if it refers to a column above `highest`."""
-    return Own(value) if any(each > highest for each in _ids(value)) else value
+    return OwnColumnValue(value) if any(each > highest for each in _column_ids_in(value)) else value
 
 
-def _ids(value: object) -> Iterator[int]:
+def _column_ids_in(value: object) -> Iterator[int]:
     for each in value if isinstance(value, tuple) else ():
         # A layout's fields begin with their sources; `True` is no id.
         found = each[0] if isinstance(each, tuple) and each else each
@@ -490,22 +511,25 @@ def _ids(value: object) -> Iterator[int]:
             yield found
 
 
-def contradicted(
-    needs: Needs, winners: Sequence[Commit[TableEvent]], touched: RecentlyTouched, state: TableState
-) -> tuple[Commit[TableEvent], Touch, object] | None:
+def find_option_contradiction(
+    needs: NeededCells,
+    winners: Sequence[Commit[TableEvent]],
+    touched: RecentlyTouched,
+    state: TableState,
+) -> tuple[Commit[TableEvent], EventEffect, object] | None:
     """Return the effect on an option that contradicts the needs, with commit and needed value."""
     for cell, wanted, there in needs.meant(state.schema):
         if wanted == there:
             continue
         for commit in reversed(winners):
-            touch = touched.by(commit).last(cell)
+            touch = touched.effects_of(commit).last(cell)
             if touch is not None:
                 return commit, touch, wanted
     return None
 
 
-def taken(
-    touch: Touch, commit: Commit[TableEvent], needed: object, base: Schema, now: Schema
+def cell_conflict_error(
+    touch: EventEffect, commit: Commit[TableEvent], needed: object, base: Schema, now: Schema
 ) -> CommitConflictError:
     """Return the error for a cell or file that another writer changed meanwhile.
 
@@ -516,13 +540,15 @@ def taken(
         base: The schema that the writer saw; messages use its names.
         now: The current schema.
     """
-    who = f"by {touch.author or 'somebody'} in version {commit.version} ({_when(commit)})"
+    who = (
+        f"by {touch.author or 'somebody'} in version {commit.version} ({_commit_time_text(commit)})"
+    )
     if touch.file is not None:
         subject = f"file {touch.file.path}"
         done = "added" if touch.file.kind == "ADD" else "removed"
         message = f"{subject} was {done} {who}; read the table again and retry"
         return CommitConflictError(message, subject, commit.version, touch.author, touch.event)
-    names = _Names(base, now)
+    names = _CellDisplayNames(base, now)
     subject = names.subject(touch.cell)
     if touch.cell[0] == "column" and touch.cell[-1] == "exists":
         what = "restored" if touch.value else "dropped"
@@ -539,14 +565,14 @@ def taken(
     )
 
 
-def _when(commit: Commit[TableEvent]) -> str:
+def _commit_time_text(commit: Commit[TableEvent]) -> str:
     if not 0 <= commit.time_millis <= _MOST_MILLIS:
         return f"{commit.time_millis} ms after 1970"
     moment = datetime.fromtimestamp(commit.time_millis / 1000, UTC)
     return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-class _Names(Struct, frozen=True):
+class _CellDisplayNames(Struct, frozen=True):
     """Display names of cells and of their values."""
 
     base: Schema
@@ -556,7 +582,7 @@ class _Names(Struct, frozen=True):
         for schema in (self.base, self.now):
             path = None if schema is None else ColumnNames(schema.fields).path(field_id)
             if path is not None:
-                return f"column {shown_path(path)} (id {field_id})"
+                return f"column {quote_path(path)} (id {field_id})"
         return "your new column" if self.now is None else f"column {field_id}"
 
     def subject(self, cell: Cell) -> str:
@@ -564,9 +590,13 @@ class _Names(Struct, frozen=True):
         return cell_name(cell) if say is None else say(self, cell)
 
     def value(self, cell: Cell, value: Any) -> str:
-        names, inner = (_Names(self.base), value.value) if isinstance(value, Own) else (self, value)
+        names, inner = (
+            (_CellDisplayNames(self.base), value.value)
+            if isinstance(value, OwnColumnValue)
+            else (self, value)
+        )
         say = _VALUES.get(str(cell[-1] if cell[0] == "column" else cell[0]))
-        return _text(inner) if say is None else say(names, inner)
+        return _value_text(inner) if say is None else say(names, inner)
 
     def named(self, value: Any) -> str:
         if isinstance(value, int):
@@ -589,21 +619,21 @@ class _Names(Struct, frozen=True):
         return ", ".join(fields) or "unsorted"
 
 
-def _text(value: object) -> str:
+def _value_text(value: object) -> str:
     if isinstance(value, tuple):
         return str(list(value))
     return "none" if value is None else repr(value)
 
 
-def _tag(value: tuple[int, object] | None) -> str:
+def _tag_text(value: tuple[int, object] | None) -> str:
     return "gone" if value is None else f"a name of snapshot {value[0]}"
 
 
-def _ref(value: Any) -> str:
+def _ref_text(value: Any) -> str:
     return "as it was" if value is None else f"snapshot {value.snapshot_id}"
 
 
-_SUBJECTS: Mapping[str, Callable[[_Names, Cell], str]] = {
+_SUBJECTS: Mapping[str, Callable[[_CellDisplayNames, Cell], str]] = {
     "column": lambda names, cell: (
         names.column(cell[1])
         if cell[2] == "exists"
@@ -624,21 +654,21 @@ _SUBJECTS: Mapping[str, Callable[[_Names, Cell], str]] = {
     "partitionStatistics": lambda _, cell: f"the statistics file of snapshot {cell[1]}",
     "statistics": lambda _, cell: f"the Puffin file of snapshot {cell[1]}",
 }
-_VALUES: Mapping[str, Callable[[_Names, Any], str]] = {
+_VALUES: Mapping[str, Callable[[_CellDisplayNames, Any], str]] = {
     "name": lambda names, value: repr(value) if isinstance(value, str) else names.named(value),
     "type": lambda _, value: value,
     "nullability": lambda _, value: "NULL" if value else "NOT NULL",
-    "position": _Names.place,
-    "identifierFields": _Names.columns,
-    "partitionSpec": _Names.spec,
-    "sortOrder": _Names.order,
-    "tag": lambda _, value: _tag(value),
+    "position": _CellDisplayNames.place,
+    "identifierFields": _CellDisplayNames.columns,
+    "partitionSpec": _CellDisplayNames.spec,
+    "sortOrder": _CellDisplayNames.order,
+    "tag": lambda _, value: _tag_text(value),
     "branch": lambda _, value: f"snapshot {value}",
-    "ref": lambda _, value: _ref(value),
+    "ref": lambda _, value: _ref_text(value),
 }
 
 
-def lost(
+def rule_conflict_error(
     base: TableState,
     winners: Sequence[Commit[TableEvent]],
     error: Exception,
@@ -652,7 +682,7 @@ def lost(
         error: The rule's error.
         fails_on: Returns whether the changes are rejected on a state.
     """
-    version, author, event, when = _culprit(base, winners, fails_on)
+    version, author, event, when = _find_failing_winner(base, winners, fails_on)
     return CommitConflictError(
         f"{error} (it was possible at version {base.version}, which this was based on; "
         f"version {version} by {author or 'somebody'}, {when}, made it impossible)",
@@ -663,27 +693,27 @@ def lost(
     )
 
 
-def _culprit(
+def _find_failing_winner(
     base: TableState,
     winners: Sequence[Commit[TableEvent]],
     fails_on: Callable[[TableState], bool],
 ) -> tuple[int, str, TableEvent | None, str]:
     """Return version, author, event and time of the first winner that made the changes fail."""
     steps = [(commit, each) for commit in winners for each in commit.transactions]
-    count = _first(len(steps), lambda end: fails_on(_folded(base, steps[:end])))
+    count = _first_failing_step(len(steps), lambda end: fails_on(_fold_steps(base, steps[:end])))
     commit, guilty = steps[count - 1]
     events = guilty.events
 
     def fails_within(end: int) -> bool:
         part = replace(guilty, events=events[:end])
-        return fails_on(_folded(base, [*steps[: count - 1], (commit, part)]))
+        return fails_on(_fold_steps(base, [*steps[: count - 1], (commit, part)]))
 
-    number = _first(len(events), fails_within)
+    number = _first_failing_step(len(events), fails_within)
     event = events[number - 1] if events else None
-    return commit.version, said_by(guilty), event, _when(commit)
+    return commit.version, said_by(guilty), event, _commit_time_text(commit)
 
 
-def _first(count: int, fails_after: Callable[[int], bool]) -> int:
+def _first_failing_step(count: int, fails_after: Callable[[int], bool]) -> int:
     """Return the number of steps after which it fails first; after all of them it does."""
     held, failed = 0, count
     while failed - held > 1:
@@ -695,7 +725,7 @@ def _first(count: int, fails_after: Callable[[int], bool]) -> int:
     return failed
 
 
-def _folded(
+def _fold_steps(
     base: TableState,
     steps: Iterable[tuple[Commit[TableEvent], Transaction[TableEvent]]],
 ) -> TableState:

@@ -5,21 +5,21 @@ from __future__ import annotations
 from ledger.model.errors import InvalidChangeError
 
 
-def argument(message: str) -> InvalidChangeError:
+def argument_error(message: str) -> InvalidChangeError:
     """Return the error for a change that is invalid in itself."""
     return InvalidChangeError(message, "ILLEGAL_ARGUMENT")
 
 
-def state(message: str) -> InvalidChangeError:
+def state_error(message: str) -> InvalidChangeError:
     """Return the error for a change that does not fit the current schema."""
     return InvalidChangeError(message, "ILLEGAL_STATE")
 
 
-def unsupported(message: str) -> InvalidChangeError:
+def unsupported_error(message: str) -> InvalidChangeError:
     """Return the error for a change that no table of this kind supports."""
     return InvalidChangeError(message, "UNSUPPORTED")
 
 
-def runtime(message: str) -> InvalidChangeError:
+def runtime_error(message: str) -> InvalidChangeError:
     """Return the error that Paimon raises as a plain RuntimeException."""
     return InvalidChangeError(message, "RUNTIME")

@@ -9,9 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ledger.decide.column_draft import is_blob
-from ledger.decide.errors import argument, state, unsupported
-from ledger.decide.rule_rows import Candidate, about, check_least, contains_root
-from ledger.decide.table_options import TableOptions, whole
+from ledger.decide.errors import argument_error, state_error, unsupported_error
+from ledger.decide.rule_rows import (
+    SchemaCandidate,
+    check_option_minimum,
+    contains_root,
+    rule_option_keys,
+)
+from ledger.decide.table_options import TableOptions, parse_integer_option
 from ledger.model.types import (
     STRING,
     DataField,
@@ -29,7 +34,7 @@ _ICEBERG_STORAGES = (
     *("disabled", "table-location", "hadoop-catalog", "hive-catalog", "rest-catalog"),
 )
 
-BLOB_KEYS = about(
+BLOB_KEYS = rule_option_keys(
     "blob-field",
     "blob-descriptor-field",
     "blob.stored-descriptor-fields",
@@ -38,7 +43,7 @@ BLOB_KEYS = about(
 """Options that list BLOB columns."""
 
 _VARIANT = "variant.shredding"
-VARIANT_KEYS = about(
+VARIANT_KEYS = rule_option_keys(
     f"{_VARIANT}.minFieldCardinalityRatio",
     f"{_VARIANT}.inferenceMode",
     f"{_VARIANT}.adaptive.maxInferBufferRow",
@@ -51,7 +56,7 @@ _AVRO_TIME_PRECISION = 3
 _GEO = ("GEOMETRY", "GEOGRAPHY")
 
 
-def data_fields(candidate: Candidate) -> None:
+def check_file_format_types(candidate: SchemaCandidate) -> None:
     """Check that the table's file format can hold its columns.
 
     Raises:
@@ -61,13 +66,15 @@ def data_fields(candidate: Candidate) -> None:
     check = _FORMATS.get(name)
     if check is None and name not in _FLAT_FORMATS and name != "text":
         return
-    columns = list(_in_data_files(candidate))
+    columns = list(_data_file_columns(candidate))
     if name in _FLAT_FORMATS:
         for column in columns:
             if column.type.root not in _FLAT_FORMATS[name]:
-                raise unsupported(f"column {column.name}: {name} cannot hold {column.type.root}")
+                raise unsupported_error(
+                    f"column {column.name}: {name} cannot hold {column.type.root}"
+                )
     if name == "text" and len(columns) != 1 and (not columns or columns[0].type != STRING):
-        raise argument("option file.format=text takes a single STRING column")
+        raise argument_error("option file.format=text takes a single STRING column")
     if check is None:
         return
     for column in columns:
@@ -75,19 +82,19 @@ def data_fields(candidate: Candidate) -> None:
             check(column.name, inner)
 
 
-def avro_levels(candidate: Candidate) -> None:
+def check_avro_level_timestamps(candidate: SchemaCandidate) -> None:
     """Check that levels written as Avro hold no timestamps finer than microseconds.
 
     Raises:
         InvalidChangeError: ILLEGAL_ARGUMENT.
     """
-    if "avro" not in level_values(candidate.options, "file.format.per.level"):
+    if "avro" not in per_level_option_values(candidate.options, "file.format.per.level"):
         return
-    for column in _in_data_files(candidate):
+    for column in _data_file_columns(candidate):
         match column.type:
             case TimestampType(precision=precision) | LocalZonedTimestampType(precision=precision):
                 if precision > _AVRO_TIMESTAMP_PRECISION:
-                    raise argument(
+                    raise argument_error(
                         f"option file.format.per.level: column {column.name} has precision "
                         f"{precision}; Avro keeps {_AVRO_TIMESTAMP_PRECISION}"
                     )
@@ -95,7 +102,7 @@ def avro_levels(candidate: Candidate) -> None:
                 continue
 
 
-def geospatial(candidate: Candidate) -> None:
+def check_geospatial_columns(candidate: SchemaCandidate) -> None:
     """Check the needs of shapes: Parquet, and no part in clustering, buckets or sequence.
 
     Raises:
@@ -106,13 +113,13 @@ def geospatial(candidate: Candidate) -> None:
         return
     formats = [
         candidate.options.file_format,
-        *level_values(candidate.options, "file.format.per.level"),
+        *per_level_option_values(candidate.options, "file.format.per.level"),
     ]
     changelog = candidate.options.text("changelog-file.format")
     for each in (*formats, *([] if changelog is None else [changelog.lower()])):
         if each != "parquet":
-            raise argument(f"columns {sorted(names)} need Parquet files, not {each}")
-    _iceberg_geospatial(candidate)
+            raise argument_error(f"columns {sorted(names)} need Parquet files, not {each}")
+    _check_iceberg_geospatial(candidate)
     roles = {
         "clustering.columns": candidate.options.names("clustering.columns"),
         "bucket-key": candidate.bucket_keys,
@@ -120,10 +127,12 @@ def geospatial(candidate: Candidate) -> None:
     }
     for option, used in roles.items():
         if names & set(used):
-            raise argument(f"option {option} cannot name {sorted(names & set(used))}: no order")
+            raise argument_error(
+                f"option {option} cannot name {sorted(names & set(used))}: no order"
+            )
 
 
-def iceberg_storage(options: TableOptions, key: str = ICEBERG_STORAGE) -> str:
+def iceberg_metadata_storage(options: TableOptions, key: str = ICEBERG_STORAGE) -> str:
     """Return the storage of the table's Iceberg metadata; `disabled` means none.
 
     Raises:
@@ -132,21 +141,23 @@ def iceberg_storage(options: TableOptions, key: str = ICEBERG_STORAGE) -> str:
     return options.choice(key, "disabled", _ICEBERG_STORAGES)
 
 
-def _iceberg_geospatial(candidate: Candidate) -> None:
-    storage = iceberg_storage(candidate.options)
+def _check_iceberg_geospatial(candidate: SchemaCandidate) -> None:
+    storage = iceberg_metadata_storage(candidate.options)
     if storage == "disabled":
         return
     if candidate.options.number("metadata.iceberg.format-version", 2) != 3:  # noqa: PLR2004 - v3
-        raise argument("shapes in Iceberg metadata need metadata.iceberg.format-version=3")
+        raise argument_error("shapes in Iceberg metadata need metadata.iceberg.format-version=3")
     if storage == "rest-catalog":
-        raise argument("metadata.iceberg.storage=rest-catalog does not go with shapes")
+        raise argument_error("metadata.iceberg.storage=rest-catalog does not go with shapes")
     for column in candidate.unusual:
         for inner in _inner_types(column.type):
             if isinstance(inner, GeographyType) and "," in inner.crs:
-                raise argument(f"column {column.name}: Iceberg metadata takes no comma in a CRS")
+                raise argument_error(
+                    f"column {column.name}: Iceberg metadata takes no comma in a CRS"
+                )
 
 
-def level_values(options: TableOptions, key: str) -> list[str]:
+def per_level_option_values(options: TableOptions, key: str) -> list[str]:
     """Return the values of an option such as `0:avro,3:parquet`, in lower case.
 
     Raises:
@@ -157,13 +168,13 @@ def level_values(options: TableOptions, key: str) -> list[str]:
         return []
     pairs = [each.split(":") for each in listed.split(",")]
     if any(len(pair) != 2 for pair in pairs):  # noqa: PLR2004 - level and value
-        raise argument(f"option {key}={listed!r} is not written like 0:avro,3:parquet")
+        raise argument_error(f"option {key}={listed!r} is not written like 0:avro,3:parquet")
     for level, _ in pairs:
-        whole(key, level)
+        parse_integer_option(key, level)
     return [value.strip().lower() for _, value in pairs]
 
 
-def _in_data_files(candidate: Candidate) -> Iterator[DataField]:
+def _data_file_columns(candidate: SchemaCandidate) -> Iterator[DataField]:
     apart = set(candidate.managed_blobs)
     if candidate.options.text("vector.file.format") is not None:
         apart |= set(candidate.vectors)
@@ -176,29 +187,34 @@ def _inner_types(data_type: DataType) -> Iterator[DataType]:
     yield data_type
 
 
-def _avro(name: str, data_type: DataType) -> None:
+def _check_avro_type(name: str, data_type: DataType) -> None:
     match data_type:
         case TimestampType(precision=precision) | LocalZonedTimestampType(precision=precision):
             limit = _AVRO_TIMESTAMP_PRECISION
         case TimeType(precision=precision):
             limit = _AVRO_TIME_PRECISION
         case _ if data_type.root in {"VARIANT", *_GEO}:
-            raise unsupported(f"column {name}: Avro files cannot hold {data_type.root}")
+            raise unsupported_error(f"column {name}: Avro files cannot hold {data_type.root}")
         case _:
             return
     if precision > limit:
-        raise argument(f"column {name}: Avro keeps {limit} digits of a second, not {precision}")
+        raise argument_error(
+            f"column {name}: Avro keeps {limit} digits of a second, not {precision}"
+        )
 
 
 _ORC_REFUSED = frozenset({"VECTOR", "VARIANT", *_GEO})
 
 
-def _orc(name: str, data_type: DataType) -> None:
+def _check_orc_type(name: str, data_type: DataType) -> None:
     if data_type.root in _ORC_REFUSED:
-        raise unsupported(f"column {name}: ORC files cannot hold {data_type.root}")
+        raise unsupported_error(f"column {name}: ORC files cannot hold {data_type.root}")
 
 
-_FORMATS: dict[str, Callable[[str, DataType], None]] = {"avro": _avro, "orc": _orc}
+_FORMATS: dict[str, Callable[[str, DataType], None]] = {
+    "avro": _check_avro_type,
+    "orc": _check_orc_type,
+}
 
 _FLAT = frozenset(
     {
@@ -212,7 +228,7 @@ _FLAT_FORMATS = {"csv": _FLAT, "json": _FLAT | {"ARRAY", "VECTOR", "MAP", "ROW"}
 # ---- columns in files of their own
 
 
-def nested_blobs(candidate: Candidate) -> None:
+def check_nested_blobs(candidate: SchemaCandidate) -> None:
     """Check that BLOBs are no deeper than in an ARRAY or as values of a MAP.
 
     Raises:
@@ -223,37 +239,39 @@ def nested_blobs(candidate: Candidate) -> None:
         if candidate.is_shredded(column.name):
             continue
         if not is_blob(column.type) and contains_root(column.type, "BLOB"):
-            raise argument(
+            raise argument_error(
                 f"column {column.name} holds BLOBs too deep: only BLOB, ARRAY of BLOB and "
                 "MAP to BLOB can be columns"
             )
 
 
-def listed_blobs(candidate: Candidate) -> None:
+def check_blob_options(candidate: SchemaCandidate) -> None:
     """Check that the options of BLOBs list only BLOB columns, each once.
 
     Raises:
         InvalidChangeError: ILLEGAL_ARGUMENT.
     """
-    for name in _exactly(candidate, "blob-field"):
+    for name in _unfiltered_list_entries(candidate, "blob-field"):
         if name not in candidate.columns or not is_blob(candidate.columns[name].type):
-            raise argument(f"option blob-field names {name}, which is not a BLOB column")
+            raise argument_error(f"option blob-field names {name}, which is not a BLOB column")
     descriptors = set(candidate.inline_blobs("blob-descriptor-field"))
     for key in ("blob-descriptor-field", "blob-view-field"):
         for name in candidate.inline_blobs(key):
             if name not in candidate.columns or candidate.columns[name].type.root != "BLOB":
-                raise argument(f"option {key} names {name}, which is not a BLOB column")
+                raise argument_error(f"option {key} names {name}, which is not a BLOB column")
     both = descriptors & set(candidate.inline_blobs("blob-view-field"))
     if both:
-        raise argument(f"columns {sorted(both)} are listed as blob descriptors and as blob views")
+        raise argument_error(
+            f"columns {sorted(both)} are listed as blob descriptors and as blob views"
+        )
 
 
-def _exactly(candidate: Candidate, key: str) -> tuple[str, ...]:
+def _unfiltered_list_entries(candidate: SchemaCandidate, key: str) -> tuple[str, ...]:
     listed = candidate.options.text(key)
     return () if listed is None else tuple(each.strip() for each in listed.split(","))
 
 
-def blob_roles(candidate: Candidate) -> None:
+def check_blob_roles(candidate: SchemaCandidate) -> None:
     """Check that BLOBs in files of their own are neither keys nor sequence fields.
 
     Raises:
@@ -266,10 +284,10 @@ def blob_roles(candidate: Candidate) -> None:
         ("sequence fields", candidate.sequence_fields),
     ):
         if managed & set(names):
-            raise argument(f"BLOB columns {sorted(managed & set(names))} cannot be {what}")
+            raise argument_error(f"BLOB columns {sorted(managed & set(names))} cannot be {what}")
 
 
-def blob_retractions(candidate: Candidate) -> None:
+def check_blob_retractions(candidate: SchemaCandidate) -> None:
     """Check that no aggregated BLOB of a sequence group would be retracted.
 
     Raises:
@@ -286,13 +304,13 @@ def blob_retractions(candidate: Candidate) -> None:
         if name not in protected or function in {None, "last_value"}:
             continue
         if not candidate.options.flag(f"fields.{name}.ignore-retract"):
-            raise argument(
+            raise argument_error(
                 f"BLOB column {name} cannot be aggregated by {function}: retractions carry no "
                 f"BLOBs; set fields.{name}.ignore-retract=true"
             )
 
 
-def vector_fields(candidate: Candidate) -> None:
+def check_vector_fields(candidate: SchemaCandidate) -> None:
     """Check that option `vector-field` names VECTOR columns.
 
     Raises:
@@ -303,23 +321,23 @@ def vector_fields(candidate: Candidate) -> None:
     for name in names:
         column = candidate.columns.get(name)
         if column is not None and column.type.root != "VECTOR":
-            raise state(f"option vector-field: {name} is {column.type.root}, not a VECTOR")
+            raise state_error(f"option vector-field: {name} is {column.type.root}, not a VECTOR")
     unknown = [name for name in names if name not in candidate.columns]
     if unknown:
-        raise argument(f"option vector-field names {unknown}, which are not columns")
+        raise argument_error(f"option vector-field names {unknown}, which are not columns")
 
 
-def alongside_others(candidate: Candidate, names: list[str]) -> None:
+def check_other_columns_exist(candidate: SchemaCandidate, names: list[str]) -> None:
     """Check that a table has other columns than those in files of their own, partition keys apart.
 
     Raises:
         InvalidChangeError: ILLEGAL_ARGUMENT.
     """
     if len(candidate.schema.fields) <= len(names):
-        raise argument(f"columns {names} need at least one ordinary column beside them")
+        raise argument_error(f"columns {names} need at least one ordinary column beside them")
     keys = set(names) & set(candidate.schema.partition_keys)
     if keys:
-        raise argument(f"columns {sorted(keys)} cannot be partition keys")
+        raise argument_error(f"columns {sorted(keys)} cannot be partition keys")
 
 
 # ---- MAP and VARIANT columns
@@ -330,7 +348,7 @@ _POLICIES = ("plain", "sequential", "lru")
 _COMPRESSIONS = frozenset({"none", "lz4", "zstd"})
 
 
-def map_layout(candidate: Candidate) -> None:
+def check_map_layout(candidate: SchemaCandidate) -> None:
     """Check that `map.storage-layout` is set for MAP columns, and the needs of shredding.
 
     Raises:
@@ -343,50 +361,52 @@ def map_layout(candidate: Candidate) -> None:
         name = key.removeprefix(_PREFIX).removesuffix(_SUFFIX)
         column = candidate.columns.get(name)
         if column is None or not isinstance(column.type, MapType):
-            raise argument(f"option {key}: {name} is not a MAP column")
+            raise argument_error(f"option {key}: {name} is not a MAP column")
         if candidate.options.choice(key, "default", _LAYOUTS) == "default":
             continue
         shredded = True
         if column.type.key.root != "VARCHAR" or column.type.key.nullable:
-            raise argument(f"option {key}: the key of {name} must be STRING NOT NULL")
+            raise argument_error(f"option {key}: the key of {name} must be STRING NOT NULL")
         _check_shredding(candidate, name)
     if shredded:
-        _check_files(candidate)
-        _check_columns(candidate)
+        _check_shredding_formats(candidate)
+        _check_shredding_columns(candidate)
 
 
-def _check_shredding(candidate: Candidate, name: str) -> None:
-    check_least(candidate, f"{_PREFIX}{name}.map.shared-shredding.max-columns", 1)
+def _check_shredding(candidate: SchemaCandidate, name: str) -> None:
+    check_option_minimum(candidate, f"{_PREFIX}{name}.map.shared-shredding.max-columns", 1)
     policy = f"{_PREFIX}{name}.map.shared-shredding.column-placement-policy"
     candidate.options.choice(policy, "lru", _POLICIES)
 
 
-def _check_files(candidate: Candidate) -> None:
+def _check_shredding_formats(candidate: SchemaCandidate) -> None:
     options = candidate.options
     formats = [
         options.file_format,
-        *level_values(options, "file.format.per.level"),
+        *per_level_option_values(options, "file.format.per.level"),
         (options.text("changelog-file.format") or "").lower(),
     ]
     for each in formats:
         if each and each not in {"parquet", "orc"}:
-            raise argument(f"map.storage-layout shared-shredding needs Parquet or ORC, not {each}")
+            raise argument_error(
+                f"map.storage-layout shared-shredding needs Parquet or ORC, not {each}"
+            )
     compressions = [
         options.text("file.compression"),
-        *level_values(options, "file.compression.per.level"),
+        *per_level_option_values(options, "file.compression.per.level"),
         options.text("changelog-file.compression"),
     ]
     for compression in compressions:
         if compression and compression.lower() not in _COMPRESSIONS:
-            raise argument(
+            raise argument_error(
                 f"map.storage-layout shared-shredding does not go with compression {compression}"
             )
 
 
-def _check_columns(candidate: Candidate) -> None:
+def _check_shredding_columns(candidate: SchemaCandidate) -> None:
     for column in candidate.unusual:
         if contains_root(column.type, "VARIANT", "MULTISET"):
-            raise argument(
+            raise argument_error(
                 f"map.storage-layout shared-shredding does not go with column {column.name}'s type"
             )
         if (
@@ -394,15 +414,15 @@ def _check_columns(candidate: Candidate) -> None:
             and candidate.is_shredded(column.name)
             and contains_root(column.type.value, "BLOB", "VECTOR")
         ):
-            raise argument(
+            raise argument_error(
                 f"map.storage-layout shared-shredding: values of {column.name} cannot hold "
                 "BLOB or VECTOR"
             )
     if candidate.options.bucket == -2:  # noqa: PLR2004 - postponed buckets
-        raise argument("map.storage-layout shared-shredding does not go with bucket=-2")
+        raise argument_error("map.storage-layout shared-shredding does not go with bucket=-2")
 
 
-def variant_shredding(candidate: Candidate) -> None:
+def check_variant_shredding(candidate: SchemaCandidate) -> None:
     """Check the ratios by which fields of VARIANT columns are shredded.
 
     Raises:
@@ -411,11 +431,13 @@ def variant_shredding(candidate: Candidate) -> None:
     options = candidate.options
     admission = options.fraction(f"{_VARIANT}.minFieldCardinalityRatio", 0.1)
     if not 0 <= admission <= 1:
-        raise argument(f"option {_VARIANT}.minFieldCardinalityRatio must be between 0 and 1")
+        raise argument_error(f"option {_VARIANT}.minFieldCardinalityRatio must be between 0 and 1")
     mode = options.choice(f"{_VARIANT}.inferenceMode", "per-file", ("per-file", "adaptive"))
     if mode == "per-file":
         return
-    check_least(candidate, f"{_VARIANT}.adaptive.maxInferBufferRow", 1)
+    check_option_minimum(candidate, f"{_VARIANT}.adaptive.maxInferBufferRow", 1)
     retention = options.fraction(f"{_VARIANT}.adaptive.retentionRatio", 0.05)
     if not 0 <= retention <= admission:
-        raise argument(f"option {_VARIANT}.adaptive.retentionRatio must be at most {admission}")
+        raise argument_error(
+            f"option {_VARIANT}.adaptive.retentionRatio must be at most {admission}"
+        )

@@ -23,11 +23,11 @@ from ledger.events.table import FormatRulesRaised
 from ledger.model.errors import FormatError, InvalidChangeError
 from ledger.model.file_change import FileChange
 from ledger.model.iceberg_layout import PartitionField, PartitionSpec, SortField, SortOrder
-from ledger.model.messages import similar
-from ledger.model.schema import Schema, indexed
+from ledger.model.messages import similar_names
+from ledger.model.schema import Schema, column_index_of
 from ledger.model.transforms import transform_of
 from ledger.model.types import DataField, DataType, TypePlace, type_places, walk_fields
-from ledger.model.types.text import bare_text, format_type
+from ledger.model.types.text import bare_type_text, format_type
 from ledger.state.columns import PastColumns
 from ledger.state.declared_formats import (
     DEFAULT_FORMATS,
@@ -36,8 +36,8 @@ from ledger.state.declared_formats import (
     OWN_PREFIX,
     READER_GRACE_OPTION,
     Rules,
-    followed,
-    refuse_grace,
+    following_format_names,
+    refuse_invalid_grace,
 )
 from ledger.state.layout import LayoutTrail
 from ledger.state.table import TableState
@@ -46,15 +46,15 @@ Binding = tuple[tuple[int | str | None, ...], str]
 """A level of a schema and a name in it; see `TypePlace.level`."""
 
 
-def bindings(schema: Schema) -> dict[Binding, int]:
+def name_bindings(schema: Schema) -> dict[Binding, int]:
     """Return the field id of each name in a schema, level by level.
 
     Example:
         >>> from ledger.model.types import DataField, IntType, RowType
-        >>> bindings(Schema.of({"a": "INT", "b": RowType([DataField(0, "a", IntType())])}))
+        >>> name_bindings(Schema.of({"a": "INT", "b": RowType([DataField(0, "a", IntType())])}))
         {((None,), 'a'): 0, ((None,), 'b'): 1, ((1,), 'a'): 2}
     """
-    return {binding_of(place): field_id for place, field_id in named_places(schema)}
+    return {place_binding(place): field_id for place, field_id in places_with_ids(schema)}
 
 
 class BoundNames:
@@ -65,7 +65,7 @@ class BoundNames:
     Example:
         >>> names = BoundNames()
         >>> names.add(Schema.of({"a": "INT", "b": "INT"}))
-        >>> names.agree({((None,), "b"): 1}), names.agree({((None,), "b"): 2})
+        >>> names.agrees_with({((None,), "b"): 1}), names.agrees_with({((None,), "b"): 2})
         (True, False)
     """
 
@@ -81,7 +81,9 @@ class BoundNames:
 
     def add(self, schema: Schema) -> None:
         """Add a schema's names."""
-        self.bind(((binding, (each,)) for binding, each in bindings(schema).items()), (schema.id,))
+        self.bind(
+            ((binding, (each,)) for binding, each in name_bindings(schema).items()), (schema.id,)
+        )
 
     def bind(
         self, meant: Iterable[tuple[Binding, tuple[int, ...]]], schema_ids: Iterable[int]
@@ -100,29 +102,29 @@ class BoundNames:
         """True if some name stands for two fields."""
         return bool(self._doubtful)
 
-    def agree(self, bound: Mapping[Binding, int]) -> bool:
+    def agrees_with(self, bound: Mapping[Binding, int]) -> bool:
         """Return whether each of these names has the same field id in every schema that has it."""
         return all(
             self._meant.get(each, {field_id}) == {field_id} for each, field_id in bound.items()
         )
 
-    def are_one(self, schemas: Iterable[Schema]) -> bool:
+    def have_unique_names(self, schemas: Iterable[Schema]) -> bool:
         """Return whether every name of these schemas stands for one field only."""
-        return all(self._doubtful.isdisjoint(bindings(each)) for each in schemas)
+        return all(self._doubtful.isdisjoint(name_bindings(each)) for each in schemas)
 
     def meant(self) -> Iterator[tuple[Binding, tuple[int, ...]]]:
         """Yield every name with its field ids."""
         return ((each, tuple(sorted(ids))) for each, ids in list(self._meant.items()))
 
 
-def named_places(schema: Schema) -> Iterator[tuple[TypePlace, int]]:
+def places_with_ids(schema: Schema) -> Iterator[tuple[TypePlace, int]]:
     """Yield every place of a schema that has a field id, with the id."""
     for place in type_places(schema.fields):
         if place.field is not None:
             yield place, place.field.id
 
 
-def binding_of(place: TypePlace) -> Binding:
+def place_binding(place: TypePlace) -> Binding:
     """Return the level and the name of a place."""
     return place.level, place.path[-1]
 
@@ -201,14 +203,14 @@ def new_problems(now: Iterable[Refusal], before: Iterable[Refusal]) -> Iterator[
 def refused_retyping(what: str, before: DataType, after: DataType, rule: str) -> Refusal:
     """Return the problem of a change of type; `what` changes it, such as `column a`."""
     return Refusal(
-        f"{what} from {_shown(before)} to {_shown(after)}",
+        f"{what} from {_type_text(before)} to {_type_text(after)}",
         rule,
         "add a column of the new type and fill it",
     )
 
 
-def _shown(data_type: DataType) -> str:
-    return data_type.root if data_type.depth else bare_text(data_type)
+def _type_text(data_type: DataType) -> str:
+    return data_type.root if data_type.depth else bare_type_text(data_type)
 
 
 class FileForm(Struct, frozen=True):
@@ -223,7 +225,7 @@ class FileForm(Struct, frozen=True):
     alternative: str
 
 
-class Reach(Struct, frozen=True):
+class ReadableReach(Struct, frozen=True):
     """Ids and files that the readable snapshots use, tagged ones included.
 
     Attributes:
@@ -257,7 +259,7 @@ class History(Protocol):
     def live(self, state: TableState) -> Collection[FileChange]:
         """Return the files that are live at a state; reads them."""
 
-    def reach(self, state: TableState) -> Reach:
+    def reach(self, state: TableState) -> ReadableReach:
         """Return what can be read at a state; may read every live file change."""
 
     def columns(self, state: TableState) -> PastColumns:
@@ -295,7 +297,7 @@ class SchemaStep(Struct, frozen=True):
 _Value = TypeVar("_Value")
 
 
-class once(Generic[_Value]):  # noqa: N801 - written as `property` is
+class cached_attribute(Generic[_Value]):  # noqa: N801 - written as `property` is
     """A property that is computed on first access, and kept in the instance's `__dict__`.
 
     Like `functools.cached_property`, but without the lock that Python 3.11's holds for all
@@ -305,7 +307,7 @@ class once(Generic[_Value]):  # noqa: N801 - written as `property` is
 
     Example:
         >>> class Sum:
-        ...     @once
+        ...     @cached_attribute
         ...     def value(self) -> int:
         ...         print("working")
         ...         return 2 + 2
@@ -321,10 +323,10 @@ class once(Generic[_Value]):  # noqa: N801 - written as `property` is
         self.__doc__ = works_out.__doc__
 
     @overload
-    def __get__(self, instance: None, owner: type) -> once[_Value]: ...
+    def __get__(self, instance: None, owner: type) -> cached_attribute[_Value]: ...
     @overload
     def __get__(self, instance: object, owner: type) -> _Value: ...
-    def __get__(self, instance: object | None, owner: type) -> once[_Value] | _Value:
+    def __get__(self, instance: object | None, owner: type) -> cached_attribute[_Value] | _Value:
         """Return the computed value; the property itself on the class."""
         if instance is None:
             return self
@@ -350,10 +352,10 @@ class Batch(Struct, frozen=True, dict=True):
     rules: Rules
     history: History
 
-    @once
+    @cached_attribute
     def declared_before(self) -> Rules:
         """The rules before; those of no format where they cannot be parsed."""
-        return declared_by(self.before.schema.options)
+        return declared_rules(self.before.schema.options)
 
     def is_new(self, asked: FormatRules) -> bool:
         """Return whether a format, or this version of it, was not declared before."""
@@ -362,13 +364,15 @@ class Batch(Struct, frozen=True, dict=True):
         before, after = self.before.schema.options, self.schema.options
         return before != after and asked.version(before) != asked.version(after)
 
-    @once
+    @cached_attribute
     def is_same_shape(self) -> bool:
         """True if columns, keys and layout are all unchanged."""
-        return _shape(self.before.schema, self.before) == _shape(self.schema, self.layout)
+        return _schema_layout_shape(self.before.schema, self.before) == _schema_layout_shape(
+            self.schema, self.layout
+        )
 
     @property
-    def only_leaves(self) -> bool:
+    def only_leaves_formats(self) -> bool:
         """True if the only change is that the table leaves some of its formats."""
         was, now = self.before.schema, self.schema
         return (
@@ -383,12 +387,12 @@ class Batch(Struct, frozen=True, dict=True):
         """True if a column may become required although older rows may lack it."""
         return self.rules.allow_incompatible or self.before.snapshot is None
 
-    @once
-    def reach(self) -> Reach:
+    @cached_attribute
+    def reach(self) -> ReadableReach:
         """Ids and files that can be read before it; may read every live file change."""
         return self.history.reach(self.before)
 
-    @once
+    @cached_attribute
     def readable(self) -> list[Schema]:
         """The schemas that can be read, except the one afterwards; oldest first."""
         return self.history.schemas(self.reach.schema_ids - {self.schema.id})
@@ -406,7 +410,7 @@ class Batch(Struct, frozen=True, dict=True):
             newest = [each for each in (self.before.schema,) if each.id not in known]
             for before, after in pairwise([*older, *newest, self.schema]):
                 yield SchemaStep(before, after.fields)
-            columns, back = self.schema.fields, self._ever_returned(older)
+            columns, back = self.schema.fields, self._returned_since(older)
         else:
             columns, back = self.changed_columns, self.returned
             if columns:
@@ -414,7 +418,7 @@ class Batch(Struct, frozen=True, dict=True):
         for each in self.readable if back else ():
             yield SchemaStep(each, columns, back)
 
-    @once
+    @cached_attribute
     def returned(self) -> frozenset[int]:
         """The ids of columns that had been dropped, and exist again."""
         highest = self.before.schema.highest_field_id
@@ -427,7 +431,7 @@ class Batch(Struct, frozen=True, dict=True):
             back.difference_update([each.id for each in walk_fields(self.before.schema.fields)])
         return frozenset(back)
 
-    def _ever_returned(self, older: Iterable[Schema]) -> frozenset[int]:
+    def _returned_since(self, older: Iterable[Schema]) -> frozenset[int]:
         """Return the ids of columns that exist afterwards, and were dropped in between.
 
         Args:
@@ -444,9 +448,9 @@ class Batch(Struct, frozen=True, dict=True):
     @property
     def columns_before(self) -> Mapping[int, DataField]:
         """The columns before, by id."""
-        return indexed(self.before.schema.fields).by_id
+        return column_index_of(self.before.schema.fields).by_id
 
-    @once
+    @cached_attribute
     def changed_columns(self) -> tuple[DataField, ...]:
         """The columns afterwards that were changed."""
         before, after = self.before.schema.fields, self.schema.fields
@@ -461,7 +465,7 @@ class Batch(Struct, frozen=True, dict=True):
         )
 
 
-class Arrival(Struct, frozen=True):
+class SnapshotArrival(Struct, frozen=True):
     """A snapshot to be added to a table.
 
     Attributes:
@@ -511,7 +515,7 @@ class FormatRules(Protocol):
     def last_problems(self, batch: Batch) -> Iterator[Refusal]:
         """Yield problems of a batch to report only if no other format has any."""
 
-    def file_problems(self, arrival: Arrival) -> Iterator[Refusal]:
+    def file_problems(self, arrival: SnapshotArrival) -> Iterator[Refusal]:
         """Yield what the format cannot express of a snapshot's files."""
 
     def name_problems(
@@ -545,7 +549,7 @@ class Formats(Protocol):
         """Return a format's rules, or the reason why they are not available."""
 
 
-def declared_by(options: Mapping[str, str]) -> Rules:
+def declared_rules(options: Mapping[str, str]) -> Rules:
     """Return the rules that options declare; those of no format where they cannot be parsed."""
     try:
         return Rules.of(options)
@@ -553,7 +557,7 @@ def declared_by(options: Mapping[str, str]) -> Rules:
         return Rules(frozenset())
 
 
-def _shape(schema: Schema, layout: TableState | LayoutTrail) -> tuple[object, ...]:
+def _schema_layout_shape(schema: Schema, layout: TableState | LayoutTrail) -> tuple[object, ...]:
     identity = (schema.identifier_field_ids, schema.primary_keys)
     return schema.fields, identity, layout.specs, layout.default_spec_id, layout.sort_order
 
@@ -579,14 +583,14 @@ def refuse_unknown(options: Mapping[str, str], before: Mapping[str, str], format
     if options is before or options == before:
         return
     _refuse_misspelt(options, before)
-    _refuse_following(options, before)
+    _refuse_undeclared_follow(options, before)
     if options.get(READER_GRACE_OPTION) != before.get(READER_GRACE_OPTION):
-        refuse_grace(options)
+        refuse_invalid_grace(options)
     if options.get(FORMATS_OPTION) == before.get(FORMATS_OPTION):
         return
-    new = Rules.of(options).formats - declared_by(before).formats
+    new = Rules.of(options).formats - declared_rules(before).formats
     if not new <= set(formats.names()):
-        raise _unknown(options, formats)
+        raise _unknown_format_error(options, formats)
 
 
 def _refuse_misspelt(options: Mapping[str, str], before: Mapping[str, str]) -> None:
@@ -595,18 +599,18 @@ def _refuse_misspelt(options: Mapping[str, str], before: Mapping[str, str]) -> N
     for key in options.keys() - before.keys():
         if not key.startswith(OWN_PREFIX) or key in known or key.startswith(OWNERS):
             continue
-        if near := similar(key, known):
+        if near := similar_names(key, known):
             raise InvalidChangeError(
                 f"there is no option {key}: did you mean {near[0]}? Keys that begin with "
                 f"{OWN_PREFIX} are the ledger's own; choose another name"
             )
 
 
-def _refuse_following(options: Mapping[str, str], before: Mapping[str, str]) -> None:
-    if _following(options) == _following(before):
+def _refuse_undeclared_follow(options: Mapping[str, str], before: Mapping[str, str]) -> None:
+    if _follow_options(options) == _follow_options(before):
         return
     declared = Rules.of(options).formats
-    for each in followed(options):
+    for each in following_format_names(options):
         if each not in declared:
             raise InvalidChangeError(
                 f"option {FOLLOW_OPTION} names {each!r}, which the table does not declare: files "
@@ -615,11 +619,11 @@ def _refuse_following(options: Mapping[str, str], before: Mapping[str, str]) -> 
             )
 
 
-def _following(options: Mapping[str, str]) -> tuple[str | None, str | None]:
+def _follow_options(options: Mapping[str, str]) -> tuple[str | None, str | None]:
     return options.get(FOLLOW_OPTION), options.get(FORMATS_OPTION)
 
 
-def _unknown(options: Mapping[str, str], formats: Formats) -> InvalidChangeError:
+def _unknown_format_error(options: Mapping[str, str], formats: Formats) -> InvalidChangeError:
     text = options.get(FORMATS_OPTION, DEFAULT_FORMATS)
     return InvalidChangeError(
         f"option {FORMATS_OPTION} is {text!r}; name one or more of {', '.join(formats.names())}, "
@@ -639,24 +643,24 @@ def refuse_inexpressible(batch: Batch, formats: Formats) -> None:
 
 def problems(batch: Batch, formats: Formats) -> Iterator[FormatError]:
     """Yield everything that the formats of `batch.rules` cannot express."""
-    if batch.only_leaves:
+    if batch.only_leaves_formats:
         return
     options = batch.schema.options
     asked: list[FormatRules] = []
-    for name, found in _found(batch.rules, batch.before, formats):
+    for name, found in _find_formats(batch.rules, batch.before, formats):
         if isinstance(found, Refusal):
-            yield _worded(name, found, options)
+            yield _refusal_error(name, found, options)
         else:
             asked.append(found)
     for each in asked:
         for refusal in each.problems(batch):
-            yield _worded(each.name, refusal, options)
+            yield _refusal_error(each.name, refusal, options)
     for each in asked:
         for refusal in each.last_problems(batch):
-            yield _worded(each.name, refusal, options)
+            yield _refusal_error(each.name, refusal, options)
     for one, other in combinations(asked, 2):
-        for refusal in _pair_problems(one, other, batch):
-            yield _worded(one.name, refusal, options)
+        for refusal in _format_pair_problems(one, other, batch):
+            yield _refusal_error(one.name, refusal, options)
 
 
 def check_creation(creation: TableCreation, formats: Formats) -> None:
@@ -667,10 +671,10 @@ def check_creation(creation: TableCreation, formats: Formats) -> None:
         InvalidChangeError: It declares an unknown format, or has an invalid option.
     """
     _refuse_misspelt(creation.schema.options, {})
-    _refuse_following(creation.schema.options, {})
-    refuse_grace(creation.schema.options)
+    _refuse_undeclared_follow(creation.schema.options, {})
+    refuse_invalid_grace(creation.schema.options)
     if not creation.rules.formats <= set(formats.names()):
-        raise _unknown(creation.schema.options, formats)
+        raise _unknown_format_error(creation.schema.options, formats)
     for problem in creation_problems(creation, formats):
         raise problem
 
@@ -679,20 +683,20 @@ def creation_problems(creation: TableCreation, formats: Formats) -> Iterator[For
     """Yield everything that a new table's formats cannot express."""
     options = creation.schema.options
     asked: list[FormatRules] = []
-    for name in _in_order(creation.rules.formats):
+    for name in _sort_format_names(creation.rules.formats):
         found = formats.find(name)
         if isinstance(found, Refusal):
-            yield _worded(name, found, options)
+            yield _refusal_error(name, found, options)
             continue
         asked.append(found)
         for refusal in found.creation_problems(creation):
-            yield _worded(name, refusal, options)
+            yield _refusal_error(name, refusal, options)
     for one, other in combinations(asked, 2):
-        for refusal in _clashing_forms(one, other, creation.schema.fields):
-            yield _worded(one.name, refusal, options)
+        for refusal in _clashing_type_forms(one, other, creation.schema.fields):
+            yield _refusal_error(one.name, refusal, options)
 
 
-def raised_rules(
+def raised_rule_numbers(
     options: Mapping[str, str], state: TableState, formats: Formats
 ) -> FormatRulesRaised | None:
     """Return the event that raises a table's rule numbers; None where they are that high already.
@@ -703,14 +707,14 @@ def raised_rules(
         formats: The installed formats.
     """
     raised = {}
-    for name in _in_order(declared_by(options).formats):
+    for name in _sort_format_names(declared_rules(options).formats):
         found = formats.find(name)
         if not isinstance(found, Refusal) and found.number > state.format_rules.get(name, 1):
             raised[name] = found.number
     return FormatRulesRaised(rules=raised) if raised else None
 
 
-def refuse_names(
+def refuse_unresolvable_names(
     schema: Schema,
     files: Collection[FileChange],
     state: TableState,
@@ -729,18 +733,18 @@ def refuse_names(
     Raises:
         FormatError: A name would stand for two fields, or a field have two names.
     """
-    for each in _declared(schema, state, formats):
+    for each in _declared_formats(schema, state, formats):
         for refusal in each.name_problems(schema, files, state, history):
-            raise _worded(each.name, refusal, schema.options)
+            raise _refusal_error(each.name, refusal, schema.options)
 
 
 def binds_names(state: TableState, formats: Formats) -> bool:
     """Return whether a declared format needs the meaning of names in older schemas."""
-    found = (formats.find(each) for each in declared_by(state.schema.options).formats)
+    found = (formats.find(each) for each in declared_rules(state.schema.options).formats)
     return any(not isinstance(each, Refusal) and each.binds_names for each in found)
 
 
-def refuse_files(
+def refuse_inexpressible_files(
     state: TableState,
     files: Collection[FileChange],
     facts: Mapping[str, Any],
@@ -760,38 +764,38 @@ def refuse_files(
     Raises:
         FormatError: The first problem.
     """
-    rules = declared_by(state.schema.options)
-    arrival = Arrival(state, rules, files, facts, is_back)
+    rules = declared_rules(state.schema.options)
+    arrival = SnapshotArrival(state, rules, files, facts, is_back)
     # In reverse: formats after the first know values and bytes, and have more specific messages.
-    for each in reversed(list(_declared(state.schema, state, formats))):
+    for each in reversed(list(_declared_formats(state.schema, state, formats))):
         for refusal in each.file_problems(arrival):
-            raise _worded(each.name, refusal, state.schema.options)
+            raise _refusal_error(each.name, refusal, state.schema.options)
 
 
-def refuse_tag(state: TableState, name: str, formats: Formats) -> None:
+def refuse_inexpressible_tag(state: TableState, name: str, formats: Formats) -> None:
     """Reject a tag that one of a table's formats cannot have.
 
     Raises:
         FormatError: It cannot.
     """
     others = () if name in state.tags else state.tags.keys()
-    for each in _declared(state.schema, state, formats):
+    for each in _declared_formats(state.schema, state, formats):
         for refusal in each.tag_problems(name, others):
-            raise _worded(each.name, refusal, state.schema.options)
+            raise _refusal_error(each.name, refusal, state.schema.options)
 
 
-def _declared(schema: Schema, state: TableState, formats: Formats) -> Iterator[FormatRules]:
-    rules = declared_by(schema.options)
-    for name, found in _found(rules, state, formats):
+def _declared_formats(schema: Schema, state: TableState, formats: Formats) -> Iterator[FormatRules]:
+    rules = declared_rules(schema.options)
+    for name, found in _find_formats(rules, state, formats):
         if isinstance(found, Refusal):
-            raise _worded(name, found, schema.options)
+            raise _refusal_error(name, found, schema.options)
         yield found
 
 
-def _found(
+def _find_formats(
     rules: Rules, state: TableState, formats: Formats
 ) -> Iterator[tuple[str, FormatRules | Refusal]]:
-    for name in _in_order(rules.formats):
+    for name in _sort_format_names(rules.formats):
         found = formats.find(name)
         used = state.format_rules.get(name, 1)
         if isinstance(found, Refusal) or found.number >= used:
@@ -810,12 +814,12 @@ def _found(
 
 # Every commit calls it, and there are few different sets.
 @lru_cache(maxsize=64)
-def _in_order(names: frozenset[str]) -> tuple[str, ...]:
+def _sort_format_names(names: frozenset[str]) -> tuple[str, ...]:
     first = tuple(each for each in _DEFAULT_FORMATS if each in names)
     return (*first, *sorted(names.difference(first)))
 
 
-def _worded(name: str, refusal: Refusal, options: Mapping[str, str]) -> FormatError:
+def _refusal_error(name: str, refusal: Refusal, options: Mapping[str, str]) -> FormatError:
     """Return the error of a problem, with leaving the format as one more alternative.
 
     Args:
@@ -823,42 +827,42 @@ def _worded(name: str, refusal: Refusal, options: Mapping[str, str]) -> FormatEr
         refusal: The problem.
         options: The table's options, which declare its formats.
     """
-    declared = declared_by(options).formats
-    others = _in_order(declared - {name} or frozenset(_DEFAULT_FORMATS) - {name})
+    declared = declared_rules(options).formats
+    others = _sort_format_names(declared - {name} or frozenset(_DEFAULT_FORMATS) - {name})
     ways = (
         f"{refusal.alternative}, or leave format {name!r}: set {FORMATS_OPTION}={','.join(others)}"
     )
     return FormatError(f"{refusal.what}: {refusal.rule}; {ways}", name, refusal.rule, ways)
 
 
-def _pair_problems(one: FormatRules, other: FormatRules, batch: Batch) -> Iterator[Refusal]:
+def _format_pair_problems(one: FormatRules, other: FormatRules, batch: Batch) -> Iterator[Refusal]:
     """Yield the columns that no single file can hold for readers of both formats."""
     were_declared = {one.name, other.name} <= batch.declared_before.formats
     if were_declared and batch.is_same_shape:
         return
-    roots = _clashing_roots(one, other)
+    roots = _clashing_type_roots(one, other)
     if not roots:
         return
     if were_declared:
         for column in batch.changed_columns:
             old = batch.columns_before.get(column.id)
             # Columns that are older than the rule stay.
-            if old is None or not any(_clashes_at(one, other, roots, [old])):
-                yield from _clashes_at(one, other, roots, [column])
+            if old is None or not any(_form_clashes_in_columns(one, other, roots, [old])):
+                yield from _form_clashes_in_columns(one, other, roots, [column])
         return
-    yield from _clashes_at(one, other, roots, batch.schema.fields)
+    yield from _form_clashes_in_columns(one, other, roots, batch.schema.fields)
     for older in batch.readable:
-        yield from _clashes_at(one, other, roots, older.fields)
+        yield from _form_clashes_in_columns(one, other, roots, older.fields)
 
 
-def _clashing_forms(
+def _clashing_type_forms(
     one: FormatRules, other: FormatRules, columns: Iterable[DataField]
 ) -> Iterator[Refusal]:
-    roots = _clashing_roots(one, other)
-    return _clashes_at(one, other, roots, columns) if roots else iter(())
+    roots = _clashing_type_roots(one, other)
+    return _form_clashes_in_columns(one, other, roots, columns) if roots else iter(())
 
 
-def _clashes_at(
+def _form_clashes_in_columns(
     one: FormatRules, other: FormatRules, roots: Collection[str], columns: Iterable[DataField]
 ) -> Iterator[Refusal]:
     for place in type_places(columns):
@@ -872,7 +876,7 @@ def _clashes_at(
             )
 
 
-def _clashing_roots(one: FormatRules, other: FormatRules) -> set[str]:
+def _clashing_type_roots(one: FormatRules, other: FormatRules) -> set[str]:
     return {
         root
         for root in one.file_forms.keys() & other.file_forms.keys()

@@ -14,11 +14,11 @@ from ledger.model.messages import moment
 from ledger.state.iceberg_origin import author_of, count_of
 
 
-def _snapshot(fact: e.SnapshotAdded) -> Iterator[tuple[Cell, Any]]:
+def _added_snapshot_cells(fact: e.SnapshotAdded) -> Iterator[tuple[Cell, Any]]:
     yield ("snapshot", fact.snapshot.snapshot_id), fact.snapshot
 
 
-def _no_snapshots(fact: e.SnapshotsRemoved) -> Iterator[tuple[Cell, Any]]:
+def _removed_snapshot_cells(fact: e.SnapshotsRemoved) -> Iterator[tuple[Cell, Any]]:
     for each in fact.snapshot_ids:
         yield ("snapshot", each), None
 
@@ -28,71 +28,73 @@ def ref_cells(fact: e.SnapshotRefSet) -> Iterator[tuple[Cell, Any]]:
     yield ("ref", fact.ref_name), fact.ref
 
 
-def no_ref_cells(fact: e.SnapshotRefRemoved) -> Iterator[tuple[Cell, Any]]:
+def removed_ref_cells(fact: e.SnapshotRefRemoved) -> Iterator[tuple[Cell, Any]]:
     """Yield the cell of a ref that was removed."""
     yield ("ref", fact.ref_name), None
 
 
-def _columns(fact: e.SchemaReplaced) -> Iterator[tuple[Cell, Any]]:
+def _replaced_schema_cells(fact: e.SchemaReplaced) -> Iterator[tuple[Cell, Any]]:
     yield ("columns",), (fact.fields, fact.identifier_field_ids)
 
 
-def _current_schema(fact: e.SchemaNamed | e.CurrentSchemaSet) -> Iterator[tuple[Cell, Any]]:
+def _current_schema_cells(fact: e.SchemaNamed | e.CurrentSchemaSet) -> Iterator[tuple[Cell, Any]]:
     yield ("currentSchema",), fact.schema_id
 
 
-def _schema(fact: e.SchemaAdded) -> Iterator[tuple[Cell, Any]]:
+def _added_schema_cells(fact: e.SchemaAdded) -> Iterator[tuple[Cell, Any]]:
     yield ("schema", fact.schema.schema_id), fact.schema
 
 
-def _no_schemas(fact: e.SchemasRemoved) -> Iterator[tuple[Cell, Any]]:
+def _removed_schema_cells(fact: e.SchemasRemoved) -> Iterator[tuple[Cell, Any]]:
     for each in fact.schema_ids:
         yield ("schema", each), None
 
 
-def _no_layouts(fact: e.LayoutsRemoved) -> Iterator[tuple[Cell, Any]]:
+def _removed_layout_cells(fact: e.LayoutsRemoved) -> Iterator[tuple[Cell, Any]]:
     for each in fact.spec_ids:
         yield ("partitionSpec", each), None
     for each in fact.order_ids:
         yield ("sortOrder", each), None
 
 
-def _no_statistics(fact: e.StatisticsRemoved) -> Iterator[tuple[Cell, Any]]:
+def _removed_statistics_cells(fact: e.StatisticsRemoved) -> Iterator[tuple[Cell, Any]]:
     for each in fact.snapshot_ids:
         yield ("statistics", each), None
     for each in fact.of_partitions:
         yield ("partitionStatistics", each), None
 
 
-def _key(fact: e.EncryptionKeyAdded) -> Iterator[tuple[Cell, Any]]:
+def _encryption_key_cells(fact: e.EncryptionKeyAdded) -> Iterator[tuple[Cell, Any]]:
     yield ("encryptionKey", fact.encryption_key.key_id), fact.encryption_key
 
 
-def _no_key(fact: e.EncryptionKeyRemoved) -> Iterator[tuple[Cell, Any]]:
+def _removed_key_cells(fact: e.EncryptionKeyRemoved) -> Iterator[tuple[Cell, Any]]:
     yield ("encryptionKey", fact.key_id), None
 
 
-def _logged(fact: e.SnapshotLogUpdated | e.MetadataLogUpdated) -> Iterator[tuple[Cell, Any]]:
+def _log_update_cells(
+    fact: e.SnapshotLogUpdated | e.MetadataLogUpdated,
+) -> Iterator[tuple[Cell, Any]]:
     name = "snapshotLog" if isinstance(fact, e.SnapshotLogUpdated) else "metadataLog"
     yield (name,), (fact.dropped, fact.added)
 
 
-def _facts(fact: e.TableFactsSet) -> Iterator[tuple[Cell, Any]]:
+def _table_fact_cells(fact: e.TableFactsSet) -> Iterator[tuple[Cell, Any]]:
     for name in fact.__struct_fields__:
         value = getattr(fact, name)
         if value is not UNSET:
             yield ("tableFact", name), value
 
 
-def _followed(fact: e.SourceFollowed) -> Iterator[tuple[Cell, Any]]:
+def _followed_source_cells(fact: e.SourceFollowed) -> Iterator[tuple[Cell, Any]]:
     yield ("source",), fact.metadata_file
 
 
-def _followed_delta(fact: DeltaFollowed) -> Iterator[tuple[Cell, Any]]:
+def _followed_delta_cells(fact: DeltaFollowed) -> Iterator[tuple[Cell, Any]]:
     yield ("source",), fact.delta_version
 
 
-def _branch(fact: PaimonBranchUpdated) -> Iterator[tuple[Cell, Any]]:
+def _paimon_branch_cells(fact: PaimonBranchUpdated) -> Iterator[tuple[Cell, Any]]:
     yield ("branch", fact.branch_name), fact.added
 
 
@@ -101,7 +103,7 @@ def describe_ref(fact: e.SnapshotRefSet) -> str:
     return f"{fact.ref.type} {fact.ref_name} points to snapshot {fact.ref.snapshot_id}"
 
 
-def describe_no_ref(fact: e.SnapshotRefRemoved) -> str:
+def describe_removed_ref(fact: e.SnapshotRefRemoved) -> str:
     """Return that a branch or tag was removed, as display text."""
     return f"removed the branch or tag {fact.ref_name}"
 
@@ -131,7 +133,7 @@ def _describe_snapshot(fact: e.SnapshotAdded) -> str:
     return f"snapshot {snapshot.snapshot_id} of {moment(snapshot.timestamp_ms)}: {text}{by}"
 
 
-def _many(noun: str, ids: tuple[int, ...]) -> str:
+def _noun_with_ids(noun: str, ids: tuple[int, ...]) -> str:
     plural = "s" if len(ids) > 1 else ""
     return f"{noun}{plural} {', '.join(map(str, ids))}" if ids else ""
 
@@ -145,88 +147,91 @@ def _describe_log(what: str, fact: e.SnapshotLogUpdated | e.MetadataLogUpdated) 
     return f"{what}: {len(fact.added)} more{gone}"
 
 
-def _describe_facts(fact: e.TableFactsSet) -> str:
-    text = ", ".join(f"{cell[1].replace('_', ' ')} {value}" for cell, value in _facts(fact))
+def _describe_table_facts(fact: e.TableFactsSet) -> str:
+    text = ", ".join(
+        f"{cell[1].replace('_', ' ')} {value}" for cell, value in _table_fact_cells(fact)
+    )
     return f"set {text or 'nothing'}"
 
 
 ORIGIN_OPERATIONS: tuple[Operation, ...] = (
-    Operation(facts=(e.SnapshotAdded,), sets=_snapshot, says=_describe_snapshot),
+    Operation(facts=(e.SnapshotAdded,), sets=_added_snapshot_cells, says=_describe_snapshot),
     Operation(
         facts=(e.SnapshotsRemoved,),
-        sets=_no_snapshots,
-        says=lambda it: _describe_removal(_many("snapshot", it.snapshot_ids)),
+        sets=_removed_snapshot_cells,
+        says=lambda it: _describe_removal(_noun_with_ids("snapshot", it.snapshot_ids)),
     ),
     Operation(
         facts=(e.SchemaReplaced,),
-        sets=_columns,
+        sets=_replaced_schema_cells,
         says=lambda it: f"replaced the columns by {', '.join(each.name for each in it.fields)}",
     ),
     Operation(
         facts=(e.SchemaNamed,),
-        sets=_current_schema,
+        sets=_current_schema_cells,
         says=lambda it: f"the columns are schema {it.schema_id}",
     ),
     Operation(
         facts=(e.SchemaAdded,),
-        sets=_schema,
+        sets=_added_schema_cells,
         says=lambda it: f"added schema {it.schema.schema_id}, which is not the current one",
     ),
     Operation(
         facts=(e.CurrentSchemaSet,),
-        sets=_current_schema,
+        sets=_current_schema_cells,
         says=lambda it: f"schema {it.schema_id} is the current one",
     ),
     Operation(
         facts=(e.SchemasRemoved,),
-        sets=_no_schemas,
-        says=lambda it: _describe_removal(_many("schema", it.schema_ids)),
+        sets=_removed_schema_cells,
+        says=lambda it: _describe_removal(_noun_with_ids("schema", it.schema_ids)),
     ),
     Operation(
         facts=(e.LayoutsRemoved,),
-        sets=_no_layouts,
+        sets=_removed_layout_cells,
         says=lambda it: _describe_removal(
-            _many("partition spec", it.spec_ids), _many("sort order", it.order_ids)
+            _noun_with_ids("partition spec", it.spec_ids),
+            _noun_with_ids("sort order", it.order_ids),
         ),
     ),
     Operation(
         facts=(e.StatisticsRemoved,),
-        sets=_no_statistics,
+        sets=_removed_statistics_cells,
         says=lambda it: _describe_removal(
-            _many("the statistics of snapshot", it.snapshot_ids),
-            _many("the partition statistics of snapshot", it.of_partitions),
+            _noun_with_ids("the statistics of snapshot", it.snapshot_ids),
+            _noun_with_ids("the partition statistics of snapshot", it.of_partitions),
         ),
     ),
     Operation(
         facts=(e.EncryptionKeyAdded,),
-        sets=_key,
+        sets=_encryption_key_cells,
         says=lambda it: f"added the encryption key {it.encryption_key.key_id}",
     ),
     Operation(
         facts=(e.EncryptionKeyRemoved,),
-        sets=_no_key,
+        sets=_removed_key_cells,
         says=lambda it: f"removed the encryption key {it.key_id}",
     ),
     Operation(
         facts=(e.SnapshotLogUpdated,),
-        sets=_logged,
+        sets=_log_update_cells,
         says=lambda it: _describe_log("the log of current snapshots", it),
     ),
     Operation(
         facts=(e.MetadataLogUpdated,),
-        sets=_logged,
+        sets=_log_update_cells,
         says=lambda it: _describe_log("the log of metadata files", it),
     ),
-    Operation(facts=(e.TableFactsSet,), sets=_facts, says=_describe_facts),
+    Operation(facts=(e.TableFactsSet,), sets=_table_fact_cells, says=_describe_table_facts),
     Operation(
         facts=(e.SourceFollowed,),
-        sets=_followed,
+        sets=_followed_source_cells,
         says=lambda it: f"followed the source up to {it.metadata_file}",
     ),
     Operation(
         facts=(DeltaFollowed,),
-        sets=_followed_delta,
+        sets=_followed_delta_cells,
         says=lambda it: f"followed the source up to its version {it.delta_version}",
     ),
-    Operation(facts=(PaimonBranchUpdated,), sets=_branch, says=_describe_branch),
+    Operation(facts=(PaimonBranchUpdated,), sets=_paimon_branch_cells, says=_describe_branch),
 )

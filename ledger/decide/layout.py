@@ -24,7 +24,7 @@ from ledger.events.schema import (
 )
 from ledger.model.errors import InvalidChangeError
 from ledger.model.iceberg_layout import PartitionField, PartitionSpec, SortField, SortOrder
-from ledger.model.names import shown_path
+from ledger.model.names import quote_path
 from ledger.model.schema import Schema
 from ledger.model.transforms import (
     Bucket,
@@ -39,15 +39,15 @@ from ledger.model.types import RowType
 from ledger.model.types.text import format_type
 from ledger.state.columns import dotted
 from ledger.state.declared_formats import Rules
-from ledger.state.layout import LayoutTrail, Source, Sources, all_sources
+from ledger.state.layout import LayoutTrail, SourceColumn, SourceColumnFinder, walk_source_columns
 
 
-def default_name(source: Source, transform: Transform) -> str:
+def default_field_name(source: SourceColumn, transform: Transform) -> str:
     """Return Iceberg's default name of a partition field.
 
     Example:
-        >>> column = next(all_sources(Schema.of({"id": "INT"})))
-        >>> default_name(column, Bucket(8))
+        >>> column = next(walk_source_columns(Schema.of({"id": "INT"})))
+        >>> default_field_name(column, Bucket(8))
         'id_bucket_8'
     """
     column = dotted(source.path)
@@ -64,7 +64,7 @@ def default_name(source: Source, transform: Transform) -> str:
             return column
 
 
-def writable_transform(text: str, source: Source) -> Transform:
+def writable_transform(text: str, source: SourceColumn) -> Transform:
     """Return a transform of a source, checked to be one that files can be written with.
 
     Raises:
@@ -84,7 +84,7 @@ def writable_transform(text: str, source: Source) -> Transform:
     return transform
 
 
-def _type_text(source: Source) -> str:
+def _type_text(source: SourceColumn) -> str:
     # A ROW's members would hide the rule.
     return "ROW" if isinstance(source.type, RowType) else format_type(source.type)
 
@@ -108,32 +108,32 @@ class SpecDraft:
         self._deleted: set[int] = set()
         self._renames: dict[str, str] = {}
 
-    def add(self, source: Source, transform: Transform, name: str | None) -> None:
+    def add(self, source: SourceColumn, transform: Transform, name: str | None) -> None:
         """Add a field; one that this batch removes is kept instead, renamed if a name is given.
 
         Raises:
             InvalidChangeError: The spec has it, or the batch adds it twice, or its name is taken.
         """
-        there = self._with_transform(source.id, transform.text)
+        there = self._find_by_transform(source.id, transform.text)
         if there is not None and there.field_id in self._deleted:
             self._deleted.discard(there.field_id)
             if name not in (None, there.name):
                 self.rename(there.name, str(name))
             return
-        existing = there or _matching(self._adds, source.id, transform.text)
+        existing = there or _find_matching_field(self._adds, source.id, transform.text)
         if existing is not None:
             raise InvalidChangeError(
                 f"partition field {existing.name} is {transform.text} of {dotted(source.path)} "
                 "already; keep it, or rename it"
             )
-        added = self._old_field(source.id, transform.text, name) or PartitionField(
-            default_name(source, transform) if name is None else name,
+        added = self._find_older_spec_field(source.id, transform.text, name) or PartitionField(
+            default_field_name(source, transform) if name is None else name,
             transform.text,
             source.id,
             field_id=self._last_id + 1,
         )
-        self._check_redundant(added, transform)
-        self._make_room_for(added)
+        self._check_redundant_field(added, transform)
+        self._resolve_name_clash(added)
         self._last_id = max(self._last_id, added.field_id)
         self._adds.append(added)
 
@@ -147,23 +147,23 @@ class SpecDraft:
             raise InvalidChangeError(
                 f"partition field {name} is added by this batch; leave both out instead"
             )
-        self._delete(self._named(name))
+        self._delete_field(self._find_by_name(name))
 
-    def remove_transform(self, source: Source, transform: Transform) -> None:
+    def remove_transform(self, source: SourceColumn, transform: Transform) -> None:
         """Remove the field that is a transform of a source.
 
         Raises:
             InvalidChangeError: As `remove`.
         """
-        if _matching(self._adds, source.id, transform.text) is not None:
+        if _find_matching_field(self._adds, source.id, transform.text) is not None:
             raise InvalidChangeError(
                 f"{transform.text} of {dotted(source.path)} is added by this batch; leave both "
                 "out instead"
             )
-        field = self._with_transform(source.id, transform.text)
+        field = self._find_by_transform(source.id, transform.text)
         if field is None:
-            raise self._missing(f"that is {transform.text} of {dotted(source.path)}")
-        self._delete(field)
+            raise self._missing_field_error(f"that is {transform.text} of {dotted(source.path)}")
+        self._delete_field(field)
 
     def rename(self, name: str, new_name: str) -> None:
         """Rename a field; a void field that has the name gets another one.
@@ -175,14 +175,14 @@ class SpecDraft:
             raise InvalidChangeError(
                 f"partition field {name} is added by this batch; add it under the new name instead"
             )
-        field = self._named(name)
+        field = self._find_by_name(name)
         if field.field_id in self._deleted:
             raise InvalidChangeError(
                 f"partition field {name} is removed by this batch, so it cannot be renamed; do one"
             )
         holder = next((each for each in self._fields if each.name == new_name), None)
         if holder is not None and holder is not field and holder.transform == "void":
-            self._free_name(holder)
+            self._rename_void_field(holder)
         self._renames[name] = new_name
 
     def fields(self, schema: Schema) -> tuple[PartitionField, ...]:
@@ -200,23 +200,23 @@ class SpecDraft:
             elif self._keeps_voids:
                 found.append(replace(renamed, transform="void"))
         found.extend(self._adds)
-        _check(found, schema)
+        _check_partition_fields(found, schema)
         return tuple(found)
 
-    def _with_transform(self, source_id: int, transform: str) -> PartitionField | None:
-        return _matching(self._fields, source_id, transform)
+    def _find_by_transform(self, source_id: int, transform: str) -> PartitionField | None:
+        return _find_matching_field(self._fields, source_id, transform)
 
-    def _named(self, name: str) -> PartitionField:
+    def _find_by_name(self, name: str) -> PartitionField:
         for each in self._fields:
             if each.name == name:
                 return each
-        raise self._missing(name)
+        raise self._missing_field_error(name)
 
-    def _missing(self, what: str) -> InvalidChangeError:
+    def _missing_field_error(self, what: str) -> InvalidChangeError:
         known = [f"{each.name} ({each.transform})" for each in self._fields]
         return InvalidChangeError(f"partition field {what} does not exist; there are: {known}")
 
-    def _delete(self, field: PartitionField) -> None:
+    def _delete_field(self, field: PartitionField) -> None:
         if field.name in self._renames:
             raise InvalidChangeError(
                 f"partition field {field.name} is renamed by this batch, so it cannot be removed; "
@@ -224,7 +224,9 @@ class SpecDraft:
             )
         self._deleted.add(field.field_id)
 
-    def _old_field(self, source_id: int, transform: str, name: str | None) -> PartitionField | None:
+    def _find_older_spec_field(
+        self, source_id: int, transform: str, name: str | None
+    ) -> PartitionField | None:
         """Return the field as an older spec had it, so that its id is used again."""
         if self._keeps_voids:
             return None
@@ -236,7 +238,7 @@ class SpecDraft:
                 return each
         return None
 
-    def _check_redundant(self, added: PartitionField, transform: Transform) -> None:
+    def _check_redundant_field(self, added: PartitionField, transform: Transform) -> None:
         for each in self._adds:
             is_time = isinstance(transform, Period) and isinstance(
                 transform_of(each.transform), Period
@@ -247,42 +249,42 @@ class SpecDraft:
                     "column; add the finer one only"
                 )
 
-    def _make_room_for(self, added: PartitionField) -> None:
+    def _resolve_name_clash(self, added: PartitionField) -> None:
         if any(each.name == added.name for each in self._adds):
-            raise _twice(added.name)
+            raise _duplicate_name_error(added.name)
         holder = next((each for each in self._fields if each.name == added.name), None)
         if holder is None:
             return
         if holder.field_id not in self._deleted and holder.transform != "void":
-            raise _twice(added.name)
-        self._free_name(holder)
+            raise _duplicate_name_error(added.name)
+        self._rename_void_field(holder)
 
-    def _free_name(self, holder: PartitionField) -> None:
+    def _rename_void_field(self, holder: PartitionField) -> None:
         self._renames[holder.name] = f"{holder.name}_{holder.field_id}"
 
 
-def _matching(
+def _find_matching_field(
     fields: tuple[PartitionField, ...] | list[PartitionField], source_id: int, transform: str
 ) -> PartitionField | None:
     wanted = (source_id, transform)
     return next((each for each in fields if (each.source_id, each.transform) == wanted), None)
 
 
-def _twice(name: str) -> InvalidChangeError:
+def _duplicate_name_error(name: str) -> InvalidChangeError:
     return InvalidChangeError(
         f"two partition fields would be called {name}; give one of them another name"
     )
 
 
-def _check(fields: list[PartitionField], schema: Schema) -> None:
-    sources = {each.id: each for each in all_sources(schema)}
+def _check_partition_fields(fields: list[PartitionField], schema: Schema) -> None:
+    sources = {each.id: each for each in walk_source_columns(schema)}
     columns = {dotted(each.path): each.id for each in sources.values()}
     seen: set[str] = set()
     for each in fields:
         if not each.name:
             raise InvalidChangeError("a partition field has an empty name; give it one")
         if each.name in seen:
-            raise _twice(each.name)
+            raise _duplicate_name_error(each.name)
         seen.add(each.name)
         source = sources.get(each.source_id)
         if source is None:
@@ -304,7 +306,7 @@ def decide_spec(
     layout: LayoutTrail,
     change: UpdatePartitionSpec,
     schema: Schema,
-    sources: Sources,
+    sources: SourceColumnFinder,
     rules: Rules,
 ) -> PartitionSpecUpdated | None:
     """Return the spec that updates make of the default one; None when it is the default already.
@@ -321,12 +323,12 @@ def decide_spec(
     """
     draft = SpecDraft(layout, format_version=rules.format_version)
     for update in change.updates:
-        _update(draft, update, schema, sources)
+        _apply_spec_update(draft, update, schema, sources)
     fields = draft.fields(schema)
-    wanted = shape_of(fields)
+    wanted = spec_comparison_key(fields)
     # A table has as many specs as it ever had layouts.
     alike = (each for each in layout.specs if len(each.fields) == len(fields))
-    there = next((each for each in alike if shape_of(each.fields) == wanted), None)
+    there = next((each for each in alike if spec_comparison_key(each.fields) == wanted), None)
     if there is not None and (not change.set_default or there.spec_id == layout.default_spec_id):
         return None
     next_id = max(each.spec_id for each in layout.specs) + 1
@@ -339,12 +341,14 @@ def decide_spec(
     )
 
 
-def shape_of(fields: Sequence[PartitionField]) -> _Shape:
+def spec_comparison_key(fields: Sequence[PartitionField]) -> _Shape:
     """Return the key by which Iceberg compares specs: without the field ids."""
     return tuple((each.source_id, each.name, each.transform) for each in fields)
 
 
-def _update(draft: SpecDraft, update: SpecUpdate, schema: Schema, sources: Sources) -> None:
+def _apply_spec_update(
+    draft: SpecDraft, update: SpecUpdate, schema: Schema, sources: SourceColumnFinder
+) -> None:
     match update:
         case AddPartitionField():
             source = sources.find(schema, update.source)
@@ -369,7 +373,7 @@ def decide_order(
     layout: LayoutTrail,
     change: ReplaceSortOrder,
     schema: Schema,
-    sources: Sources,
+    sources: SourceColumnFinder,
     _rules: Rules,
 ) -> SortOrderReplaced | None:
     """Return the new default sort order; None when it is the default already.
@@ -379,7 +383,7 @@ def decide_order(
     Raises:
         InvalidChangeError: A source is missing, or a transform does not accept it.
     """
-    fields = tuple(_sort_field(each, schema, sources) for each in change.columns)
+    fields = tuple(_resolve_sort_field(each, schema, sources) for each in change.columns)
     there = next((each for each in layout.sort_orders if each.fields == fields), None)
     if there is not None and there.order_id == layout.default_order_id:
         return None
@@ -389,7 +393,9 @@ def decide_order(
     return SortOrderReplaced(columns=change.columns, order_id=order.order_id, fields=order.fields)
 
 
-def _sort_field(column: SortColumn, schema: Schema, sources: Sources) -> SortField:
+def _resolve_sort_field(
+    column: SortColumn, schema: Schema, sources: SourceColumnFinder
+) -> SortField:
     source = sources.find(schema, column.source)
     transform = writable_transform(column.transform, source)
     nulls = column.null_order or ("nulls-first" if column.direction == "asc" else "nulls-last")
@@ -398,19 +404,19 @@ def _sort_field(column: SortColumn, schema: Schema, sources: Sources) -> SortFie
     )
 
 
-def _spec(fact: PartitionSpecUpdated) -> Iterator[tuple[Cell, Any]]:
+def _spec_cells(fact: PartitionSpecUpdated) -> Iterator[tuple[Cell, Any]]:
     layout = tuple((each.source_id, each.transform, each.name) for each in fact.fields)
     yield ("partitionSpec",), (fact.set_default, *layout)
 
 
-def _order(fact: SortOrderReplaced) -> Iterator[tuple[Cell, Any]]:
+def _sort_order_cells(fact: SortOrderReplaced) -> Iterator[tuple[Cell, Any]]:
     order = (
         (each.source_id, each.transform, each.direction, each.null_order) for each in fact.fields
     )
     yield ("sortOrder",), tuple(order)
 
 
-def _with_sources(sets: Cells) -> Cells:
+def _make_layout_claims(sets: Cells) -> Cells:
     """Return the claims of a layout: the cells that it sets, and that its columns exist."""
 
     def claims(fact: Any) -> Iterator[tuple[Cell, Any]]:
@@ -432,9 +438,9 @@ def _describe_spec(fact: UpdatePartitionSpec) -> str:
 
 def _describe_order(fact: ReplaceSortOrder) -> str:
     fields = ", ".join(
-        f"{shown_path(each.source)} {each.direction}"
+        f"{quote_path(each.source)} {each.direction}"
         if each.transform == "identity"
-        else f"{each.transform} of {shown_path(each.source)} {each.direction}"
+        else f"{each.transform} of {quote_path(each.source)} {each.direction}"
         for each in fact.columns
     )
     if not isinstance(fact, SortOrderReplaced):
@@ -448,16 +454,16 @@ LAYOUT_OPERATIONS: tuple[LayoutOperation, ...] = (
         asked=UpdatePartitionSpec,
         facts=(PartitionSpecUpdated,),
         decide=decide_spec,
-        sets=_spec,
-        claims=_with_sources(_spec),
+        sets=_spec_cells,
+        claims=_make_layout_claims(_spec_cells),
         says=_describe_spec,
     ),
     LayoutOperation(
         asked=ReplaceSortOrder,
         facts=(SortOrderReplaced,),
         decide=decide_order,
-        sets=_order,
-        claims=_with_sources(_order),
+        sets=_sort_order_cells,
+        claims=_make_layout_claims(_sort_order_cells),
         says=_describe_order,
     ),
 )

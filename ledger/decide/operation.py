@@ -14,14 +14,14 @@ from typing import Any
 from attrs import define
 from msgspec import Struct
 
-from ledger.decide.column_draft import Anchor, SchemaDraft
-from ledger.decide.column_rebase import Following, Touches
+from ledger.decide.column_draft import ChangeAnchor, SchemaDraft
+from ledger.decide.column_rebase import ColumnRebase, Touches
 from ledger.decide.format_rules import Formats
 from ledger.events import TableEvent
 from ledger.events.schema import PartitionSpecUpdated, SchemaChange, SortOrderReplaced
 from ledger.model.schema import Schema
 from ledger.state.declared_formats import Rules
-from ledger.state.layout import LayoutTrail, Sources
+from ledger.state.layout import LayoutTrail, SourceColumnFinder
 from ledger.state.owner import OwnerKind
 from ledger.state.table import TableState
 
@@ -77,8 +77,8 @@ class SchemaOperation(Operation, frozen=True, kw_only=True):
         lacks: The reason why no document of Paimon's or DLF's can express it; None if one can.
     """
 
-    decide: Callable[[SchemaDraft, Any], Anchor]
-    names: Callable[[Following, Any, Anchor], SchemaChange | None]
+    decide: Callable[[SchemaDraft, Any], ChangeAnchor]
+    names: Callable[[ColumnRebase, Any, ChangeAnchor], SchemaChange | None]
     touches: Touches
     reads: Callable[[Mapping[str, Any], str], SchemaChange]
     always_written: tuple[str, ...] = ()
@@ -86,14 +86,15 @@ class SchemaOperation(Operation, frozen=True, kw_only=True):
 
 
 class LayoutOperation(Operation, frozen=True, kw_only=True):
-    """A kind of change of partition specs or sort orders; its sources are followed by `Sources`.
+    """A kind of change of partition specs or sort orders; `SourceColumnFinder` finds its sources.
 
     Attributes:
         decide: Returns the event that it becomes; None when everything holds already.
     """
 
     decide: Callable[
-        [LayoutTrail, Any, Schema, Sources, Rules], PartitionSpecUpdated | SortOrderReplaced | None
+        [LayoutTrail, Any, Schema, SourceColumnFinder, Rules],
+        PartitionSpecUpdated | SortOrderReplaced | None,
     ]
 
 

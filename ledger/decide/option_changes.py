@@ -9,11 +9,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from ledger.decide.column_draft import Anchor, SchemaDraft
-from ledger.decide.errors import runtime, state, unsupported
-from ledger.decide.table_options import KEY_OPTIONS, TableOptions, comma_list, option_text, whole
+from ledger.decide.column_draft import ChangeAnchor, SchemaDraft
+from ledger.decide.errors import runtime_error, state_error, unsupported_error
+from ledger.decide.table_options import (
+    KEY_OPTIONS,
+    TableOptions,
+    comma_list,
+    parse_integer_option,
+    split_option_columns,
+)
 from ledger.events.schema import DropPrimaryKey, RemoveOption, SetOption, UpdateComment
-from ledger.state.declared_formats import declares_rules
+from ledger.state.declared_formats import is_rules_option
 
 IMMUTABLE_OPTIONS = frozenset(
     {
@@ -44,7 +50,7 @@ IMMUTABLE_OPTIONS = frozenset(
 """Options that can neither be set to another value nor removed while snapshots exist."""
 
 
-def check_set(old: TableOptions, key: str, value: str) -> None:
+def check_set_option(old: TableOptions, key: str, value: str) -> None:
     """Reject setting an option that a table with snapshots cannot change.
 
     Args:
@@ -61,7 +67,7 @@ def check_set(old: TableOptions, key: str, value: str) -> None:
         guard(old, key, value)
 
 
-def check_remove(old: TableOptions, key: str) -> None:
+def check_remove_option(old: TableOptions, key: str) -> None:
     """Reject removing an option that a table with snapshots cannot reset, set or not.
 
     Raises:
@@ -75,58 +81,60 @@ def check_remove(old: TableOptions, key: str) -> None:
 
 def _check_immutable(key: str) -> None:
     if key in IMMUTABLE_OPTIONS:
-        raise unsupported(
+        raise unsupported_error(
             f"option {key} cannot change while the table has snapshots; create a new table"
         )
 
 
-def _guard_bucket(old: TableOptions, key: str, value: str) -> None:
-    before, after = old.number(key, -1), whole(key, value)
+def _guard_bucket_change(old: TableOptions, key: str, value: str) -> None:
+    before, after = old.number(key, -1), parse_integer_option(key, value)
     if before == -1:
-        raise unsupported("option bucket is -1 (its default), which cannot become a fixed number")
+        raise unsupported_error(
+            "option bucket is -1 (its default), which cannot become a fixed number"
+        )
     if after == -1:
-        raise unsupported("option bucket cannot become -1 while the table has snapshots")
+        raise unsupported_error("option bucket cannot become -1 while the table has snapshots")
 
 
-def _guard_reset(_old: TableOptions, key: str) -> None:
-    raise unsupported(f"option {key} cannot be reset while the table has snapshots")
+def _guard_option_reset(_old: TableOptions, key: str) -> None:
+    raise unsupported_error(f"option {key} cannot be reset while the table has snapshots")
 
 
 def _guard_deletion_vectors(old: TableOptions, key: str, value: str) -> None:
     if old.is_true("deletion-vectors.modifiable"):
         return
     if old.is_true(key) != (value.lower() == "true"):
-        raise unsupported(
+        raise unsupported_error(
             f"option {key} cannot be switched while the table has snapshots; "
             "set deletion-vectors.modifiable=true first if duplicates are impossible"
         )
 
 
-def _guard_no_way_back(old: TableOptions, key: str, value: str) -> None:
+def _guard_true_to_false(old: TableOptions, key: str, value: str) -> None:
     if old.is_true(key) and value.lower() != "true":
-        raise unsupported(f"option {key} cannot go from true to false")
+        raise unsupported_error(f"option {key} cannot go from true to false")
 
 
-def _guard_clustering(old: TableOptions, key: str, _value: str) -> None:
+def _guard_clustering_override(old: TableOptions, key: str, _value: str) -> None:
     if "pk-clustering-override" in old.values:
-        raise unsupported(f"option {key} is fixed by pk-clustering-override")
+        raise unsupported_error(f"option {key} is fixed by pk-clustering-override")
 
 
 _SET_GUARDS: Mapping[str, Callable[[TableOptions, str, str], None]] = {
-    "bucket": _guard_bucket,
+    "bucket": _guard_bucket_change,
     "deletion-vectors.enabled": _guard_deletion_vectors,
-    "ignore-delete": _guard_no_way_back,
-    "ignore-update-before": _guard_no_way_back,
-    "clustering.columns": _guard_clustering,
+    "ignore-delete": _guard_true_to_false,
+    "ignore-update-before": _guard_true_to_false,
+    "clustering.columns": _guard_clustering_override,
 }
 _REMOVE_GUARDS: Mapping[str, Callable[[TableOptions, str], None]] = {
-    "bucket": _guard_reset,
+    "bucket": _guard_option_reset,
     "deletion-vectors.enabled": lambda old, key: _guard_deletion_vectors(old, key, "false"),
-    "clustering.columns": lambda old, key: _guard_clustering(old, key, ""),
+    "clustering.columns": lambda old, key: _guard_clustering_override(old, key, ""),
 }
 
 
-def key_lists(
+def resolve_key_lists(
     options: Mapping[str, str], primary_keys: Sequence[str], partition_keys: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return primary key and partition keys, given as lists or as options.
@@ -136,21 +144,23 @@ def key_lists(
     """
     primary, partition = KEY_OPTIONS
     return (
-        _one_of(options, primary, primary_keys),
-        _one_of(options, partition, partition_keys),
+        _key_columns_from(options, primary, primary_keys),
+        _key_columns_from(options, partition, partition_keys),
     )
 
 
-def _one_of(options: Mapping[str, str], key: str, listed: Sequence[str]) -> tuple[str, ...]:
+def _key_columns_from(
+    options: Mapping[str, str], key: str, listed: Sequence[str]
+) -> tuple[str, ...]:
     value = options.get(key)
     if value is None:
         return tuple(listed)
     if listed:
-        raise runtime(f"{key} is defined twice, as option {value!r} and as {list(listed)}")
+        raise runtime_error(f"{key} is defined twice, as option {value!r} and as {list(listed)}")
     return comma_list(value)
 
 
-def check_keys(
+def check_key_columns(
     names: Sequence[str], primary_keys: Sequence[str], partition_keys: Sequence[str]
 ) -> None:
     """Reject duplicate columns, repeated or unknown keys, and a key of partition keys only.
@@ -163,9 +173,11 @@ def check_keys(
         _check_unique(what, keys)
         missing = [each for each in keys if each not in names]
         if missing:
-            raise state(f"{what} {list(keys)}: {missing} are not among the columns {list(names)}")
+            raise state_error(
+                f"{what} {list(keys)}: {missing} are not among the columns {list(names)}"
+            )
     if primary_keys and set(primary_keys) <= set(partition_keys):
-        raise state(
+        raise state_error(
             f"primary key {list(primary_keys)} has only partition keys: "
             "every partition would hold one row; add a column to the key"
         )
@@ -175,7 +187,7 @@ def _check_unique(what: str, names: Sequence[str]) -> None:
     if len(set(names)) == len(names):
         return
     repeated = [name for name, times in Counter(names).items() if times > 1]
-    raise state(f"{what} {list(names)} name {repeated} more than once")
+    raise state_error(f"{what} {list(names)} name {repeated} more than once")
 
 
 def keys_are_nullable(options: Mapping[str, str]) -> bool:
@@ -183,68 +195,68 @@ def keys_are_nullable(options: Mapping[str, str]) -> bool:
     return TableOptions(options).flag("primary-key.nullable")
 
 
-def decide_set_option(draft: SchemaDraft, change: SetOption) -> Anchor:
+def decide_set_option(draft: SchemaDraft, change: SetOption) -> ChangeAnchor:
     """Set an option, unless it has that value in the schema before the batch.
 
     Raises:
         InvalidChangeError: UNSUPPORTED for `type`, and by the guards of tables with snapshots.
     """
     key, value = change.key, change.value
-    named = draft.columns_named(option_text(key, value))
-    if _is_unchanged(draft, key, value):
+    named = draft.option_column_ids(split_option_columns(key, value))
+    if _is_option_unchanged(draft, key, value):
         # Paimon stores nothing here, even when an earlier change of the batch set something else.
         if draft.working.options.get(key) != value:
-            return Anchor(named=named, lapsed=True)
+            return ChangeAnchor(named=named, lapsed=True)
         draft.record(change)
-        return Anchor(named=named)
+        return ChangeAnchor(named=named)
     if key == "type" and draft.rules.paimon:
-        raise unsupported("option type can never change, with or without snapshots")
-    if _is_guarded(draft, key):
-        check_set(draft.old_options, key, value)
+        raise unsupported_error("option type can never change, with or without snapshots")
+    if _is_snapshot_guarded(draft, key):
+        check_set_option(draft.old_options, key, value)
     draft.record(change)
-    return Anchor(named=named)
+    return ChangeAnchor(named=named)
 
 
-def decide_remove_option(draft: SchemaDraft, change: RemoveOption) -> Anchor:
+def decide_remove_option(draft: SchemaDraft, change: RemoveOption) -> ChangeAnchor:
     """Remove an option; one that is not set is no error.
 
     Raises:
         InvalidChangeError: UNSUPPORTED for `type`, and by the guards of tables with snapshots.
     """
     if change.key == "type" and draft.rules.paimon:
-        raise unsupported("option type can never be removed, with or without snapshots")
-    if _is_guarded(draft, change.key):
-        check_remove(draft.old_options, change.key)
-    anchor = Anchor(named=draft.columns_named(option_text(change.key, None)))
+        raise unsupported_error("option type can never be removed, with or without snapshots")
+    if _is_snapshot_guarded(draft, change.key):
+        check_remove_option(draft.old_options, change.key)
+    anchor = ChangeAnchor(named=draft.option_column_ids(split_option_columns(change.key, None)))
     draft.record(change)
     return anchor
 
 
-def decide_table_comment(draft: SchemaDraft, change: UpdateComment) -> Anchor:
+def decide_table_comment(draft: SchemaDraft, change: UpdateComment) -> ChangeAnchor:
     """Set or remove the table's comment."""
     draft.record(change)
-    return Anchor()
+    return ChangeAnchor()
 
 
-def decide_drop_primary_key(draft: SchemaDraft, change: DropPrimaryKey) -> Anchor:
+def decide_drop_primary_key(draft: SchemaDraft, change: DropPrimaryKey) -> ChangeAnchor:
     """Drop the primary key; its columns stay NOT NULL.
 
     Raises:
         InvalidChangeError: UNSUPPORTED: the table has snapshots.
     """
     if draft.has_snapshots and draft.rules.paimon:
-        raise unsupported("the primary key cannot be dropped while the table has snapshots")
+        raise unsupported_error("the primary key cannot be dropped while the table has snapshots")
     draft.record(change)
-    return Anchor()
+    return ChangeAnchor()
 
 
-def _is_guarded(draft: SchemaDraft, key: str) -> bool:
+def _is_snapshot_guarded(draft: SchemaDraft, key: str) -> bool:
     """Return whether an option may be fixed by snapshots; the two options of keys always may."""
     return draft.has_snapshots and (draft.rules.paimon or key in KEY_OPTIONS)
 
 
-def _is_unchanged(draft: SchemaDraft, key: str, value: str) -> bool:
-    if declares_rules(key):
+def _is_option_unchanged(draft: SchemaDraft, key: str, value: str) -> bool:
+    if is_rules_option(key):
         # Not in Paimon's rules: options that select the rules take the batch's last value.
         return False
     old = draft.old.options.get(key)

@@ -21,8 +21,8 @@ from ledger.events.catalog import DatabaseCreated
 from ledger.events.imported import StatisticsSet
 from ledger.events.snapshots import ListingEvent, PartitionStatisticsSet
 from ledger.events.table import TableCreated
-from ledger.locations import escapes
-from ledger.model.credentials import credentials_in
+from ledger.locations import may_escape_folder
+from ledger.model.credentials import find_credentials
 from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import FileChange, inline_files
 from ledger.model.messages import excerpt
@@ -49,28 +49,28 @@ def number_problems(record: Struct) -> Iterator[str]:
         >>> list(number_problems(SnapshotsExpired(earliest_snapshot_id=0)))
         ['earliestSnapshotId is 0, out of 1 to 9223372036854775807']
     """
-    if not numbers_of(type(record)).all_fit((record,)):
-        yield from _out_of_range(record)
+    if not number_keys_of(type(record)).all_fit((record,)):
+        yield from _out_of_range_numbers(record)
 
 
-def _out_of_range(record: Struct) -> Iterator[str]:
-    for name, encoded, numbers, keys in numbers_of(type(record)).keys:
+def _out_of_range_numbers(record: Struct) -> Iterator[str]:
+    for name, encoded, numbers, keys in number_keys_of(type(record)).keys:
         value = getattr(record, name)
         if type(value) is int:
             low, high = numbers
             if not low <= value <= high:
                 yield f"{encoded} is {short_number(value)}, out of {low} to {high}"
         elif type(value) is tuple:
-            yield from _inside(value, encoded, numbers)
+            yield from _nested_number_problems(value, encoded, numbers)
         elif isinstance(value, dict):
-            yield from _inside(value, encoded, keys)
-            yield from _inside(value.values(), encoded, numbers)
+            yield from _nested_number_problems(value, encoded, keys)
+            yield from _nested_number_problems(value.values(), encoded, numbers)
         elif isinstance(value, Struct):
             yield from number_problems(value)
 
 
 @frozen
-class Numbers:
+class NumberKeys:
     """The keys of a kind of record that may hold numbers, or records that do.
 
     Attributes:
@@ -95,12 +95,14 @@ class Numbers:
                 return False
         for values_of, inside, keys in self.nested:
             values = [*values_of(records)]
-            if any(values) and not all(_fits(each, inside, keys) for each in values if each):
+            if any(values) and not all(
+                _is_value_in_range(each, inside, keys) for each in values if each
+            ):
                 return False
         return True
 
 
-def _fits(value: object, numbers: _Range, keys: _Range) -> bool:
+def _is_value_in_range(value: object, numbers: _Range, keys: _Range) -> bool:
     """Return whether all numbers inside a value are in range; False: a full check is needed."""
     if isinstance(value, dict):
         # Texts have no range.
@@ -117,7 +119,7 @@ def _fits(value: object, numbers: _Range, keys: _Range) -> bool:
     return len(whole) == len(value) or _SCALARS.issuperset(map(type, value))
 
 
-def _inside(values: Iterable[object], name: str, limits: _Range) -> Iterator[str]:
+def _nested_number_problems(values: Iterable[object], name: str, limits: _Range) -> Iterator[str]:
     low, high = limits
     for each in values:
         if isinstance(each, Struct):
@@ -134,7 +136,7 @@ def short_number(number: int) -> str:
 
 
 @cache
-def numbers_of(kind: type[Struct]) -> Numbers:
+def number_keys_of(kind: type[Struct]) -> NumberKeys:
     """Return the keys of a kind of record that may hold numbers, with their ranges."""
     of_range: dict[_Range, list[str]] = {}
     keys, nested = [], []
@@ -143,34 +145,34 @@ def numbers_of(kind: type[Struct]) -> Numbers:
             continue
         if dict in {get_origin(one) for one in (each.type, *get_args(each.type))}:
             of_keys, of_values = IN_LOGS_BY_KEY[each.name]
-            limits = _limits(of_values, _NO_RANGE), _limits(of_keys, _NO_RANGE)
+            limits = _log_limits(of_values, _NO_RANGE), _log_limits(of_keys, _NO_RANGE)
         else:
-            limits = _limits(IN_LOGS.get(each.name), LONG), _NO_RANGE
+            limits = _log_limits(IN_LOGS.get(each.name), LONG), _NO_RANGE
         keys.append((each.name, each.encode_name, *limits))
-        if {*_kinds(each.type)} <= {int, UnsetType, NoneType}:
+        if {*_union_member_types(each.type)} <= {int, UnsetType, NoneType}:
             of_range.setdefault(limits[0], []).append(each.name)
         else:
-            nested.append((_values((each.name,)), *limits))
-    plain = [(_values(names), *limits) for limits, names in of_range.items()]
-    return Numbers(tuple(keys), tuple(plain), tuple(nested))
+            nested.append((_attribute_getter((each.name,)), *limits))
+    plain = [(_attribute_getter(names), *limits) for limits, names in of_range.items()]
+    return NumberKeys(tuple(keys), tuple(plain), tuple(nested))
 
 
-def _kinds(annotation: Any) -> Iterator[Any]:
+def _union_member_types(annotation: Any) -> Iterator[Any]:
     """Yield the members of a union, without the bounds of their numbers."""
     if get_origin(annotation) is Annotated:
         yield get_args(annotation)[0]
     elif get_origin(annotation) in {Union, UnionType}:
         for each in get_args(annotation):
-            yield from _kinds(each)
+            yield from _union_member_types(each)
     else:
         yield annotation
 
 
-def _limits(bound: Bound | None, default: _Range) -> _Range:
-    return default if bound is None else bound.in_logs
+def _log_limits(bound: Bound | None, default: _Range) -> _Range:
+    return default if bound is None else bound.log_limits
 
 
-def _values(names: Sequence[str]) -> _Values:
+def _attribute_getter(names: Sequence[str]) -> _Values:
     """Return a getter of the values of some attributes of some records."""
     getter = attrgetter(*names)
     if len(names) > 1:
@@ -182,7 +184,7 @@ def _holds_numbers(annotation: Any) -> bool:
     if annotation in {int, FieldObject, TypeObject}:
         return True
     if isinstance(annotation, type) and issubclass(annotation, Struct):
-        return bool(numbers_of(annotation).keys)
+        return bool(number_keys_of(annotation).keys)
     return any(_holds_numbers(each) for each in get_args(annotation) if each is not Ellipsis)
 
 
@@ -199,20 +201,20 @@ KINDS_WITH_PATHS: Final = _PATHS.keys()
 def path_problems(event: Struct) -> Iterator[str]:
     """Yield the path of an event if it leaves the folder that it has to stay in."""
     path_of = _PATHS.get(type(event))
-    if path_of is not None and escapes(path_of(event)):
+    if path_of is not None and may_escape_folder(path_of(event)):
         yield f"its path {excerpt(path_of(event))} is outside of its folder"
 
 
 def file_path_problems(file: FileChange) -> Iterator[str]:
     """Yield the paths of a file that leave the folder that they have to stay in."""
-    if escapes(file.path):
+    if may_escape_folder(file.path):
         yield f"the file path {excerpt(file.path)} is outside of its folder"
     referenced = file.referenced_data_file
-    if isinstance(referenced, str) and escapes(referenced):
+    if isinstance(referenced, str) and may_escape_folder(referenced):
         yield f"file {excerpt(file.path)} deletes rows of a file that is outside of its folder"
 
 
-def check_recorded(said: Iterable[object], source: str) -> None:
+def check_recorded_values(said: Iterable[object], source: str) -> None:
     """Reject values of a source that no log can hold.
 
     Args:
@@ -225,12 +227,12 @@ def check_recorded(said: Iterable[object], source: str) -> None:
 
     Example:
         >>> from ledger.events.snapshots import SnapshotsExpired
-        >>> check_recorded([SnapshotsExpired(earliest_snapshot_id=1)], "/web/visits")
+        >>> check_recorded_values([SnapshotsExpired(earliest_snapshot_id=1)], "/web/visits")
     """
     for each in said:
         if not isinstance(each, Struct):
             continue
-        for problem in _problems(each):
+        for problem in _recorded_value_problems(each):
             raise InvalidInputError(
                 f"{source}: {problem}, which a log cannot hold; nothing was imported: have it "
                 "corrected there, then retry"
@@ -248,7 +250,7 @@ def check_credentials(text: str, source: str) -> None:
     Raises:
         InvalidInputError: One does.
     """
-    found = credentials_in(text)
+    found = find_credentials(text)
     if found is not None:
         raise InvalidInputError(
             f"{source}: {excerpt(found)} carries a user, a key or a signature, and a ledger keeps "
@@ -263,13 +265,13 @@ def parts_of_creation(creation: Mapping[str, Any]) -> Iterator[Any]:
         yield from each if isinstance(each, tuple) else (each,)
 
 
-def _problems(said: Struct) -> Iterator[str]:
+def _recorded_value_problems(said: Struct) -> Iterator[str]:
     yield from number_problems(said)
     yield from path_problems(said)
     if not isinstance(said, ListingEvent):
         return
     files = inline_files(said.files)
-    if not numbers_of(FileChange).all_fit(files):
+    if not number_keys_of(FileChange).all_fit(files):
         for each in files:
             for problem in number_problems(each):
                 yield f"file {excerpt(each.path)}: {problem}"

@@ -3,7 +3,7 @@
 A row has the options that it is about, so that only the rows of a table's own options are checked;
 conditions, evaluated in order, under which it rejects; the kind of Paimon's error; and the message.
 A rule that needs an algorithm is a row with a function. The message is a format string: `{name}`
-and `{root}` are the column in question and its type, `{c...}` is anything of the `Candidate`.
+and `{root}` are the column in question and its type, `{c...}` is anything of the `SchemaCandidate`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from ledger.decide.column_draft import is_blob
-from ledger.decide.errors import argument
+from ledger.decide.errors import argument_error
 from ledger.decide.table_options import TableOptions
 from ledger.model.errors import InvalidChangeError
-from ledger.model.schema import Schema, indexed
+from ledger.model.schema import Schema, column_index_of
 from ledger.model.types import DataField, DataType, parts_of
 
 R = TypeVar("R")
@@ -32,7 +32,7 @@ UNUSUAL_ROOTS = frozenset(
 
 
 @define(slots=False)
-class Candidate:
+class SchemaCandidate:
     """A schema to be validated, with its columns by role.
 
     Attributes:
@@ -46,23 +46,23 @@ class Candidate:
     unusual: tuple[DataField, ...] = field(init=False, eq=False, repr=False)
 
     @options.default
-    def _readable(self) -> TableOptions:
+    def _parsed_options(self) -> TableOptions:
         return TableOptions(self.schema.options)
 
     @unusual.default
-    def _of_unusual_types(self) -> tuple[DataField, ...]:
-        if UNUSUAL_ROOTS.isdisjoint(indexed(self.schema.fields).roots):
+    def _columns_of_unusual_types(self) -> tuple[DataField, ...]:
+        if UNUSUAL_ROOTS.isdisjoint(column_index_of(self.schema.fields).roots):
             return ()
         return tuple([each for each in self.schema.fields if each.type.root in UNUSUAL_ROOTS])
 
-    def of_names(self, ask: Callable[[tuple[str, ...]], R]) -> R:
+    def compute_from_names(self, ask: Callable[[tuple[str, ...]], R]) -> R:
         """Return a function of the column names; cached while the names stay the same."""
-        return indexed(self.schema.fields).of_names(ask)
+        return column_index_of(self.schema.fields).compute_from_names(ask)
 
     @property
     def columns(self) -> Mapping[str, DataField]:
         """The columns by name."""
-        return indexed(self.schema.fields).by_name
+        return column_index_of(self.schema.fields).by_name
 
     @property
     def has_primary_key(self) -> bool:
@@ -82,7 +82,7 @@ class Candidate:
         return () if listed is None else tuple(each.strip() for each in listed.split(","))
 
     @property
-    def keys_left_out(self) -> set[str]:
+    def non_key_partition_columns(self) -> set[str]:
         """The partition keys that are not in the primary key."""
         return set(self.schema.partition_keys) - set(self.schema.primary_keys)
 
@@ -138,18 +138,18 @@ Refusal = Callable[[str], InvalidChangeError]
 """Returns the error of a kind; see `ledger.decide.errors`."""
 
 
-class Row(Protocol):
+class SchemaRule(Protocol):
     """One rule, or several on one subject."""
 
     @property
     def keys(self) -> Keys:
         """The options that it is about."""
 
-    def check(self, candidate: Candidate) -> None:
+    def check(self, candidate: SchemaCandidate) -> None:
         """Reject a schema that breaks it."""
 
 
-def check_rows(rows: Iterable[Row], candidate: Candidate) -> None:
+def check_schema_rules(rows: Iterable[SchemaRule], candidate: SchemaCandidate) -> None:
     """Reject a schema that breaks a row, by the first such row.
 
     Raises:
@@ -161,7 +161,7 @@ def check_rows(rows: Iterable[Row], candidate: Candidate) -> None:
             row.check(candidate)
 
 
-class Condition(Struct, frozen=True):
+class SchemaCondition(Struct, frozen=True):
     """A condition on a schema.
 
     Attributes:
@@ -169,14 +169,14 @@ class Condition(Struct, frozen=True):
         keys: Options without any of which it never holds.
     """
 
-    holds: Callable[[Candidate], bool]
+    holds: Callable[[SchemaCandidate], bool]
     keys: Keys = None
 
 
-class Refuse(Struct, frozen=True):
+class RefuseWhen(Struct, frozen=True):
     """Rejects where all conditions hold; they are evaluated in order, until one fails."""
 
-    when: tuple[Condition, ...]
+    when: tuple[SchemaCondition, ...]
     refusal: Refusal
     says: str
     keys: Keys = None
@@ -185,7 +185,7 @@ class Refuse(Struct, frozen=True):
         # A later condition is not evaluated before the first, which may have an invalid option.
         force_setattr(self, "keys", self.when[0].keys)
 
-    def check(self, candidate: Candidate) -> None:
+    def check(self, candidate: SchemaCandidate) -> None:
         """Reject where all conditions hold."""
         for each in self.when:
             if not each.holds(candidate):
@@ -193,48 +193,48 @@ class Refuse(Struct, frozen=True):
         raise self.refusal(self.says.format(c=candidate))
 
 
-class When(Struct, frozen=True):
+class RulesWhen(Struct, frozen=True):
     """Rows that apply where a condition holds."""
 
-    condition: Condition
-    rows: tuple[Row, ...]
+    condition: SchemaCondition
+    rows: tuple[SchemaRule, ...]
     keys: Keys = None
 
     def __post_init__(self) -> None:
         force_setattr(self, "keys", self.condition.keys)
 
-    def check(self, candidate: Candidate) -> None:
+    def check(self, candidate: SchemaCandidate) -> None:
         """Check the rows where the condition holds."""
         if self.condition.holds(candidate):
-            check_rows(self.rows, candidate)
+            check_schema_rules(self.rows, candidate)
 
 
-class Names(Struct, frozen=True):
+class ColumnNamesGetter(Struct, frozen=True):
     """Columns that an option lists, or that have a role in the schema."""
 
-    of: Callable[[Candidate], Sequence[str]]
+    of: Callable[[SchemaCandidate], Sequence[str]]
     keys: Keys = None
 
 
-class RefuseName(Struct, frozen=True):
-    """Rejects some column names; a row of `Each`."""
+class RefuseColumnName(Struct, frozen=True):
+    """Rejects some column names; a row of `ForEachColumn`."""
 
-    broken: Callable[[Candidate, str], bool]
+    broken: Callable[[SchemaCandidate, str], bool]
     refusal: Refusal
     says: str
 
 
-class Each(Struct, frozen=True):
+class ForEachColumn(Struct, frozen=True):
     """Rows that are checked for one column after the other."""
 
-    names: Names
-    rows: tuple[RefuseName, ...]
+    names: ColumnNamesGetter
+    rows: tuple[RefuseColumnName, ...]
     keys: Keys = None
 
     def __post_init__(self) -> None:
         force_setattr(self, "keys", self.names.keys)
 
-    def check(self, candidate: Candidate) -> None:
+    def check(self, candidate: SchemaCandidate) -> None:
         """Reject the first column that breaks a row."""
         for name in self.names.of(candidate):
             for row in self.rows:
@@ -244,7 +244,7 @@ class Each(Struct, frozen=True):
                     raise row.refusal(row.says.format(c=candidate, name=name, root=root))
 
 
-class Readable(Struct, frozen=True):
+class ReadableOptions(Struct, frozen=True):
     """Options whose value must be valid where they are set."""
 
     reads: Callable[[TableOptions, str], object]
@@ -254,13 +254,13 @@ class Readable(Struct, frozen=True):
     def __post_init__(self) -> None:
         force_setattr(self, "keys", frozenset(self.options))
 
-    def check(self, candidate: Candidate) -> None:
+    def check(self, candidate: SchemaCandidate) -> None:
         """Parse them, which rejects invalid values."""
         for key in self.options:
             self.reads(candidate.options, key)
 
 
-class AtLeast(Struct, frozen=True):
+class OptionMinimum(Struct, frozen=True):
     """An integer option with a minimum."""
 
     option: str
@@ -270,29 +270,29 @@ class AtLeast(Struct, frozen=True):
     def __post_init__(self) -> None:
         force_setattr(self, "keys", frozenset({self.option}))
 
-    def check(self, candidate: Candidate) -> None:
+    def check(self, candidate: SchemaCandidate) -> None:
         """Reject a smaller value."""
-        check_least(candidate, self.option, self.least)
+        check_option_minimum(candidate, self.option, self.least)
 
 
-def check_least(candidate: Candidate, key: str, least: int) -> None:
+def check_option_minimum(candidate: SchemaCandidate, key: str, least: int) -> None:
     """Reject an option that is set to a smaller number than `least`."""
     if candidate.options.number(key, least) < least:
-        raise argument(f"option {key} must be at least {least}")
+        raise argument_error(f"option {key} must be at least {least}")
 
 
-class Ask(Struct, frozen=True):
+class FunctionRule(Struct, frozen=True):
     """A rule with a function of its own."""
 
-    algorithm: Callable[[Candidate], object]
+    algorithm: Callable[[SchemaCandidate], object]
     keys: Keys = None
 
-    def check(self, candidate: Candidate) -> None:
+    def check(self, candidate: SchemaCandidate) -> None:
         """Call the function."""
         self.algorithm(candidate)
 
 
-def about(*keys: str) -> frozenset[str]:
+def rule_option_keys(*keys: str) -> frozenset[str]:
     """Return the options that a row is about."""
     return frozenset(keys)
 
@@ -300,92 +300,96 @@ def about(*keys: str) -> frozenset[str]:
 # ---- conditions
 
 
-def on(key: str, *older_keys: str) -> Condition:
+def is_switch_on(key: str, *older_keys: str) -> SchemaCondition:
     """A switch is on, by this key or one of its older names."""
-    return Condition(lambda c: c.options.flag(key, *older_keys), about(key, *older_keys))
+    return SchemaCondition(
+        lambda c: c.options.flag(key, *older_keys), rule_option_keys(key, *older_keys)
+    )
 
 
-def given(*keys: str) -> Condition:
+def is_option_set(*keys: str) -> SchemaCondition:
     """An option is set to any value, by its key or one of its older names."""
-    return Condition(lambda c: c.options.text(*keys) is not None, about(*keys))
+    return SchemaCondition(lambda c: c.options.text(*keys) is not None, rule_option_keys(*keys))
 
 
-def lists(key: str) -> Condition:
+def lists_columns(key: str) -> SchemaCondition:
     """An option lists a column or more."""
-    return Condition(lambda c: bool(c.options.names(key)), about(key))
+    return SchemaCondition(lambda c: bool(c.options.names(key)), rule_option_keys(key))
 
 
-def engine(*names: str) -> Condition:
+def merge_engine_is(*names: str) -> SchemaCondition:
     """The merge engine is one of these."""
-    keys = None if "deduplicate" in names else about("merge-engine")
-    return Condition(lambda c: c.options.merge_engine in names, keys)
+    keys = None if "deduplicate" in names else rule_option_keys("merge-engine")
+    return SchemaCondition(lambda c: c.options.merge_engine in names, keys)
 
 
-def producer(*names: str) -> Condition:
+def changelog_producer_is(*names: str) -> SchemaCondition:
     """The changelog producer is one of these."""
-    keys = None if "none" in names else about("changelog-producer")
-    return Condition(lambda c: c.options.changelog_producer in names, keys)
+    keys = None if "none" in names else rule_option_keys("changelog-producer")
+    return SchemaCondition(lambda c: c.options.changelog_producer in names, keys)
 
 
-def no(condition: Condition) -> Condition:
+def negated(condition: SchemaCondition) -> SchemaCondition:
     """A condition does not hold; checked whatever options there are."""
-    return Condition(lambda c: not condition.holds(c))
+    return SchemaCondition(lambda c: not condition.holds(c))
 
 
-KEYED = Condition(lambda c: c.has_primary_key)
-UNKEYED = no(KEYED)
-IN_SEQUENCE = Condition(lambda c: bool(c.sequence_fields), about("sequence.field"))
+KEYED = SchemaCondition(lambda c: c.has_primary_key)
+UNKEYED = negated(KEYED)
+IN_SEQUENCE = SchemaCondition(lambda c: bool(c.sequence_fields), rule_option_keys("sequence.field"))
 """Some column decides which of two rows is newer."""
-BUCKETED = Condition(lambda c: c.options.bucket != -1, about("bucket"))
+BUCKETED = SchemaCondition(lambda c: c.options.bucket != -1, rule_option_keys("bucket"))
 """The number of buckets is fixed, or postponed."""
-UNBUCKETED = no(BUCKETED)
-UNUSUAL = Condition(lambda c: bool(c.unusual))
+UNBUCKETED = negated(BUCKETED)
+UNUSUAL = SchemaCondition(lambda c: bool(c.unusual))
 """Some column has a type that few columns have."""
-NO_FIXED_BUCKETS = Condition(lambda c: c.options.bucket < 1)
-DELETION_VECTORS = on("deletion-vectors.enabled")
-OVERRIDES = on("pk-clustering-override")
-EVOLVES_DATA = on("data-evolution.enabled")
+NO_FIXED_BUCKETS = SchemaCondition(lambda c: c.options.bucket < 1)
+DELETION_VECTORS = is_switch_on("deletion-vectors.enabled")
+OVERRIDES = is_switch_on("pk-clustering-override")
+EVOLVES_DATA = is_switch_on("data-evolution.enabled")
 
 
-def family(prefix: str) -> Condition:
+def has_option_prefix(prefix: str) -> SchemaCondition:
     """Some option has this prefix."""
-    return Condition(lambda c: any(map(str.startswith, c.options.values, repeat(prefix))))
+    return SchemaCondition(lambda c: any(map(str.startswith, c.options.values, repeat(prefix))))
 
 
 # ---- columns
 
 
-def listed(key: str) -> Names:
+def listed_columns(key: str) -> ColumnNamesGetter:
     """The columns of a comma list; blank entries do not count."""
-    return Names(lambda c: c.options.names(key), about(key))
+    return ColumnNamesGetter(lambda c: c.options.names(key), rule_option_keys(key))
 
 
-def named(key: str) -> Names:
+def named_column(key: str) -> ColumnNamesGetter:
     """The one column that an option names."""
-    return Names(lambda c: (c.options.values[key],), about(key))
+    return ColumnNamesGetter(lambda c: (c.options.values[key],), rule_option_keys(key))
 
 
-BUCKET_KEYS = Names(lambda c: c.bucket_keys, about("bucket-key"))
-SEQUENCE_FIELDS = Names(lambda c: c.sequence_fields, about("sequence.field"))
-PRIMARY_KEYS = Names(lambda c: c.schema.primary_keys)
-PARTITION_KEYS = Names(lambda c: c.schema.partition_keys)
+BUCKET_KEYS = ColumnNamesGetter(lambda c: c.bucket_keys, rule_option_keys("bucket-key"))
+SEQUENCE_FIELDS = ColumnNamesGetter(lambda c: c.sequence_fields, rule_option_keys("sequence.field"))
+PRIMARY_KEYS = ColumnNamesGetter(lambda c: c.schema.primary_keys)
+PARTITION_KEYS = ColumnNamesGetter(lambda c: c.schema.partition_keys)
 
 
-def is_unknown(candidate: Candidate, name: str) -> bool:
+def is_unknown_column(candidate: SchemaCandidate, name: str) -> bool:
     """Return whether there is no such column."""
     return name not in candidate.columns
 
 
-def is_one_of(*roots: str) -> Callable[[Candidate, str], bool]:
+def type_is_one_of(*roots: str) -> Callable[[SchemaCandidate, str], bool]:
     """Return a test whether a column's type is one of these."""
     return lambda c, name: c.columns[name].type.root in roots
 
 
-def is_none_of(*roots: str) -> Callable[[Candidate, str], bool]:
+def type_is_none_of(*roots: str) -> Callable[[SchemaCandidate, str], bool]:
     """Return a test whether a column's type is none of these."""
     return lambda c, name: c.columns[name].type.root not in roots
 
 
-def unknown(key: str, refusal: Refusal = argument) -> RefuseName:
+def refuse_unknown_column(key: str, refusal: Refusal = argument_error) -> RefuseColumnName:
     """Reject a name in an option that is no column's."""
-    return RefuseName(is_unknown, refusal, f"option {key} names {{name}}, which is not a column")
+    return RefuseColumnName(
+        is_unknown_column, refusal, f"option {key} names {{name}}, which is not a column"
+    )

@@ -11,32 +11,37 @@ from typing import Any
 
 from msgspec import Struct
 
-from ledger.decide.bounds import SCHEMA_ID, check_ids, check_numbers
-from ledger.decide.change_json import as_change
-from ledger.decide.column_draft import Anchor, SchemaDraft, check_identifier_fields
-from ledger.decide.column_rebase import Following
-from ledger.decide.errors import argument, runtime, state
+from ledger.decide.bounds import SCHEMA_ID, check_column_ids, check_numbers
+from ledger.decide.change_json import change_from_input
+from ledger.decide.column_draft import ChangeAnchor, SchemaDraft, check_identifier_fields
+from ledger.decide.column_rebase import ColumnRebase
+from ledger.decide.errors import argument_error, runtime_error, state_error
 from ledger.decide.operation import SchemaOperation
 from ledger.decide.operations import operation
-from ledger.decide.option_changes import check_keys, key_lists, keys_are_nullable, option_event
-from ledger.decide.schema_rules import validate
+from ledger.decide.option_changes import (
+    check_key_columns,
+    keys_are_nullable,
+    option_event,
+    resolve_key_lists,
+)
+from ledger.decide.schema_rules import validate_schema
 from ledger.decide.table_options import (
     KEY_OPTIONS,
     ColumnNames,
     column_option,
-    option_text,
     renamed_keys,
     renamed_options,
+    split_option_columns,
     strayed_options,
 )
 from ledger.events.schema import ColumnNullabilityUpdated, SchemaChange, SchemaEvent, UpdateKeys
 from ledger.model import arguments as its
-from ledger.model.arguments import takes
-from ledger.model.schema import Schema, highest_field_id, indexed, paths_of
+from ledger.model.arguments import validate_arguments
+from ledger.model.schema import Schema, column_index_of, highest_field_id, paths_of
 from ledger.state.columns import PastOf, dotted
 from ledger.state.declared_formats import PAIMON_RULES, Rules
 
-__all__ = ["Anchor", "Decision", "decide_schema", "resolve_schema"]
+__all__ = ["ChangeAnchor", "Decision", "decide_schema", "resolve_schema"]
 
 
 class Decision(Struct, frozen=True):
@@ -49,7 +54,7 @@ class Decision(Struct, frozen=True):
     """
 
     events: tuple[SchemaEvent, ...]
-    anchors: tuple[Anchor, ...]
+    anchors: tuple[ChangeAnchor, ...]
     schema: Schema
 
 
@@ -58,7 +63,7 @@ def decide_schema(
     changes: Sequence[SchemaChange],
     *,
     has_snapshots: bool,
-    anchors: Sequence[Anchor] | None = None,
+    anchors: Sequence[ChangeAnchor] | None = None,
     rules: Rules = PAIMON_RULES,
     past: PastOf | None = None,
 ) -> Decision:
@@ -93,13 +98,13 @@ def decide_schema(
         old_names = {field_id: dotted(path) for path, field_id in paths_of(schema)}
         check_identifier_fields(result.fields, result.identifier_field_ids, old_names)
     SCHEMA_ID.check(result.id, "the table")
-    check_ids(
+    check_column_ids(
         result.fields,
         result.field_id_policy,
         is_in_paimon=rules.paimon,
         new=range(schema.highest_field_id + 1, result.highest_field_id + 1),
     )
-    validate(result, rules)
+    validate_schema(result, rules)
     return decision
 
 
@@ -108,7 +113,7 @@ def resolve_schema(
     changes: Sequence[SchemaChange],
     *,
     has_snapshots: bool,
-    anchors: Sequence[Anchor] | None = None,
+    anchors: Sequence[ChangeAnchor] | None = None,
     rules: Rules = PAIMON_RULES,
     past: PastOf | None = None,
 ) -> Decision:
@@ -119,39 +124,41 @@ def resolve_schema(
     Raises:
         InvalidChangeError: One of them is not possible.
     """
-    if len(indexed(schema.fields).by_id) != len(schema.fields):
-        raise runtime("broken schema: two columns have one field id, so a change could mean either")
+    if len(column_index_of(schema.fields).by_id) != len(schema.fields):
+        raise runtime_error(
+            "broken schema: two columns have one field id, so a change could mean either"
+        )
     draft = SchemaDraft(schema, has_snapshots=has_snapshots, rules=rules, past=past)
     if anchors is None:
         decided = [operation(each, SchemaOperation).decide(draft, each) for each in changes]
     else:
-        decided = _decide_again(draft, changes, anchors)
-    _finish_renames(draft)
-    _finish_keys(draft)
+        decided = _rebase_changes(draft, changes, anchors)
+    _apply_renames_to_options(draft)
+    _resolve_key_options(draft)
     return Decision(tuple(draft.events), tuple(decided), draft.freeze())
 
 
-def _decide_again(
-    draft: SchemaDraft, changes: Sequence[SchemaChange], anchors: Sequence[Anchor]
-) -> list[Anchor]:
+def _rebase_changes(
+    draft: SchemaDraft, changes: Sequence[SchemaChange], anchors: Sequence[ChangeAnchor]
+) -> list[ChangeAnchor]:
     rows = [operation(each, SchemaOperation) for each in changes]
-    following = Following(draft, [each.touches for each in rows], anchors)
-    decided: list[Anchor] = []
+    following = ColumnRebase(draft, [each.touches for each in rows], anchors)
+    decided: list[ChangeAnchor] = []
     for change, row, anchor in zip(changes, rows, anchors, strict=True):
         followed = row.names(following, change, anchor)
         if followed is None:
             decided.append(anchor)
             continue
         again = operation(followed, SchemaOperation).decide(draft, followed)
-        following.learn(anchor.assigned, again.assigned)
+        following.map_reassigned_ids(anchor.assigned, again.assigned)
         decided.append(again)
     return decided
 
 
-def _finish_renames(draft: SchemaDraft) -> None:
+def _apply_renames_to_options(draft: SchemaDraft) -> None:
     if not draft.renames:
         return
-    _follow_columns(draft)
+    _update_followed_options(draft)
     if not draft.rules.paimon:
         # Only Paimon maps old names to new ones once.
         return
@@ -161,7 +168,7 @@ def _finish_renames(draft: SchemaDraft) -> None:
         strayed_options(
             working.options,
             draft.renames,
-            draft.columns_meant,
+            draft.meant_option_column_ids,
             lambda: ColumnNames(tuple(working.columns.values())),
         ),
         None,
@@ -174,22 +181,22 @@ def _finish_renames(draft: SchemaDraft) -> None:
     _check_renamed_key(draft)
     if strayed is not None:
         # Paimon's own checks come first: most of these batches leave an option naming nothing.
-        validate(draft.freeze())
-        raise argument(
+        validate_schema(draft.freeze())
+        raise argument_error(
             f"renames in this batch would make option {strayed} name another column than before; "
             "use one transaction a rename"
         )
 
 
-def _follow_columns(draft: SchemaDraft) -> None:
+def _update_followed_options(draft: SchemaDraft) -> None:
     """Update the options that are not Paimon's, so that they name the same columns."""
     for key, said in sorted(draft.working.options.items()):
         row = column_option(key)
-        option = option_text(key, said) if row is not None and row.followed else None
+        option = split_option_columns(key, said) if row is not None and row.followed else None
         if option is None:
             continue
         here = ColumnNames(tuple(draft.working.columns.values()))
-        meant = zip(option.mentions, draft.columns_meant(key), strict=True)
+        meant = zip(option.mentions, draft.meant_option_column_ids(key), strict=True)
         _, follows = option.said(here.said(each, found) or each.text for each, found in meant)
         if follows != said:
             draft.record(option_event(key, follows))
@@ -201,17 +208,19 @@ def _check_renamed_key(draft: SchemaDraft) -> None:
         draft.working.primary_keys
     ):
         return
-    raise state(
+    raise state_error(
         f"primary key {list(old)} is renamed more than once in this batch; "
         "use one transaction a rename"
     )
 
 
-def _finish_keys(draft: SchemaDraft) -> None:
+def _resolve_key_options(draft: SchemaDraft) -> None:
     working = draft.working
-    primary, partition = key_lists(working.options, working.primary_keys, working.partition_keys)
+    primary, partition = resolve_key_lists(
+        working.options, working.primary_keys, working.partition_keys
+    )
     if primary or partition:
-        check_keys(tuple(working.names), primary, partition)
+        check_key_columns(tuple(working.names), primary, partition)
     for key in KEY_OPTIONS:
         if key in working.options:
             draft.record(option_event(key, None))
@@ -228,9 +237,9 @@ def _finish_keys(draft: SchemaDraft) -> None:
             )
 
 
-@takes(
-    schema=its.a("a Schema", Schema),
-    changes=its.many('a sequence of changes, such as [AddColumn("day", "DATE")]'),
+@validate_arguments(
+    schema=its.instance_of("a Schema", Schema),
+    changes=its.iterable_of('a sequence of changes, such as [AddColumn("day", "DATE")]'),
     has_snapshots=its.switch,
 )
 def evolve(
@@ -261,9 +270,9 @@ def evolve(
     check_numbers(schema, "the schema")
     highest = highest_field_id(schema.fields)
     if schema.highest_field_id < highest:
-        raise runtime(
+        raise runtime_error(
             f"broken schema: its highest field id is {schema.highest_field_id}, and a column has "
             f"{highest}"
         )
-    asked = [as_change(each) for each in changes]
+    asked = [change_from_input(each) for each in changes]
     return decide_schema(schema, asked, has_snapshots=has_snapshots).schema

@@ -13,35 +13,35 @@ from ledger.decide.engine_rules import (
     CHAIN_KEYS,
     KEYS,
     SORTED_INDEX_OPTIONS,
-    aggregate_functions,
-    chain_partition_keys,
-    field_options,
-    file_index,
-    one_index_a_column,
-    one_text_column,
-    one_vector_column,
-    partial_update,
-    scan_mode,
-    sortable_columns,
-    vector_column,
+    check_aggregate_functions,
+    check_chain_partition_keys,
+    check_field_options,
+    check_file_index,
+    check_one_index_per_column,
+    check_one_text_column,
+    check_one_vector_column,
+    check_partial_update,
+    check_scan_mode,
+    check_sortable_columns,
+    check_vector_column,
 )
-from ledger.decide.errors import argument, runtime, state, unsupported
+from ledger.decide.errors import argument_error, runtime_error, state_error, unsupported_error
 from ledger.decide.file_format_rules import (
     BLOB_KEYS,
     ICEBERG_STORAGE,
     VARIANT_KEYS,
-    alongside_others,
-    avro_levels,
-    blob_retractions,
-    blob_roles,
-    data_fields,
-    geospatial,
-    iceberg_storage,
-    listed_blobs,
-    map_layout,
-    nested_blobs,
-    variant_shredding,
-    vector_fields,
+    check_avro_level_timestamps,
+    check_blob_options,
+    check_blob_retractions,
+    check_blob_roles,
+    check_file_format_types,
+    check_geospatial_columns,
+    check_map_layout,
+    check_nested_blobs,
+    check_other_columns_exist,
+    check_variant_shredding,
+    check_vector_fields,
+    iceberg_metadata_storage,
 )
 from ledger.decide.rule_rows import (
     BUCKET_KEYS,
@@ -58,31 +58,31 @@ from ledger.decide.rule_rows import (
     UNBUCKETED,
     UNKEYED,
     UNUSUAL,
-    Ask,
-    AtLeast,
-    Candidate,
-    Condition,
-    Each,
-    Names,
-    Readable,
-    Refuse,
-    RefuseName,
-    Row,
-    When,
-    about,
-    check_rows,
-    engine,
-    family,
-    given,
-    is_none_of,
-    is_one_of,
-    listed,
-    lists,
-    named,
-    no,
-    on,
-    producer,
-    unknown,
+    ColumnNamesGetter,
+    ForEachColumn,
+    FunctionRule,
+    OptionMinimum,
+    ReadableOptions,
+    RefuseColumnName,
+    RefuseWhen,
+    RulesWhen,
+    SchemaCandidate,
+    SchemaCondition,
+    SchemaRule,
+    changelog_producer_is,
+    check_schema_rules,
+    has_option_prefix,
+    is_option_set,
+    is_switch_on,
+    listed_columns,
+    lists_columns,
+    merge_engine_is,
+    named_column,
+    negated,
+    refuse_unknown_column,
+    rule_option_keys,
+    type_is_none_of,
+    type_is_one_of,
 )
 from ledger.decide.table_options import FILE_FORMATS, INDEX_COLUMN_OPTIONS, TableOptions
 from ledger.model.schema import Schema
@@ -98,7 +98,7 @@ KEY_NAME_PREFIX = "_KEY_"
 _TIME_ROOTS = ("INT", "BIGINT", "TIMESTAMP", "TIMESTAMP_LTZ")
 
 
-def validate(schema: Schema, rules: Rules = PAIMON_RULES) -> None:
+def validate_schema(schema: Schema, rules: Rules = PAIMON_RULES) -> None:
     """Reject a schema that its tables could not work with: by Paimon's rules, or any format's.
 
     Raises:
@@ -109,40 +109,40 @@ def validate(schema: Schema, rules: Rules = PAIMON_RULES) -> None:
     else:
         # Most tables set no option that any row is about.
         rows = _ALWAYS if rules.paimon else _ALWAYS_OF_ALL
-    check_rows(rows, Candidate(schema))
+    check_schema_rules(rows, SchemaCandidate(schema))
 
 
 # ---- what several rows share
 
 
-def _whole(options: TableOptions, key: str) -> object:
+def _option_number(options: TableOptions, key: str) -> object:
     return options.number(key, 0)
 
 
-def _reserved_of(names: tuple[str, ...]) -> tuple[str, ...]:
+def _reserved_names_in(names: tuple[str, ...]) -> tuple[str, ...]:
     # Hardly any table has such names; the candidates are checked one by one.
     is_clean = SYSTEM_NAMES.isdisjoint(names) and KEY_NAME_PREFIX not in "\n".join(names)
     return () if is_clean else names
 
 
-def _has_blank(names: tuple[str, ...]) -> bool:
+def _has_blank_name(names: tuple[str, ...]) -> bool:
     return not all(map(str.strip, names))
 
 
-def _retention(candidate: Candidate) -> None:
+def _check_retention(candidate: SchemaCandidate) -> None:
     defaults = (10, INT_MAX)
     for what in ("snapshot", "changelog"):
         least = candidate.options.number(f"{what}.num-retained.min", defaults[0])
         most = candidate.options.number(f"{what}.num-retained.max", defaults[1])
         if least < 1:
-            raise argument(f"option {what}.num-retained.min={least} must be at least 1")
+            raise argument_error(f"option {what}.num-retained.min={least} must be at least 1")
         if least > most:
-            raise argument(f"option {what}.num-retained.min={least} exceeds the max, {most}")
+            raise argument_error(f"option {what}.num-retained.min={least} exceeds the max, {most}")
         # A changelog is kept as long as a snapshot unless set otherwise.
         defaults = (least, most)
 
 
-_RETENTION = about(
+_RETENTION = rule_option_keys(
     *(f"{what}.num-retained.{end}" for what in ("snapshot", "changelog") for end in ("min", "max"))
 )
 
@@ -150,94 +150,102 @@ _IGNORES_DELETE = (
     *("ignore-delete", "first-row.ignore-delete", "deduplicate.ignore-delete"),
     "partial-update.ignore-delete",
 )
-_IGNORING = Condition(lambda c: c.options.ignores_delete, about(*_IGNORES_DELETE))
-_MERGES_ON_READ = on("deletion-vectors.merge-on-read")
-_PARTITIONED = Condition(lambda c: bool(c.schema.partition_keys))
-_BUCKET_IS_ODD = Condition(
+_IGNORING = SchemaCondition(lambda c: c.options.ignores_delete, rule_option_keys(*_IGNORES_DELETE))
+_MERGES_ON_READ = is_switch_on("deletion-vectors.merge-on-read")
+_PARTITIONED = SchemaCondition(lambda c: bool(c.schema.partition_keys))
+_BUCKET_IS_ODD = SchemaCondition(
     lambda c: c.options.bucket < 1 and not (c.options.bucket == -2 and c.has_primary_key),  # noqa: PLR2004 - postponed
 )
-_POSTPONABLE = Condition(lambda c: c.options.bucket >= 1 or c.options.bucket == -2)  # noqa: PLR2004 - postponed
+_POSTPONABLE = SchemaCondition(lambda c: c.options.bucket >= 1 or c.options.bucket == -2)  # noqa: PLR2004 - postponed
 _VECTOR, _BTREE, _BITMAP, _MULTIVALUE, _FULL_TEXT = INDEX_COLUMN_OPTIONS
 
 
-def _key_types(what: str, names: Names) -> Each:
+def _key_type_rule(what: str, names: ColumnNamesGetter) -> ForEachColumn:
     says = f"column {{name}} is {{root}}, which no {what} key can hold"
-    return Each(names, (RefuseName(is_one_of(*KEY_TYPE_ROOTS_REFUSED), unsupported, says),))
+    return ForEachColumn(
+        names, (RefuseColumnName(type_is_one_of(*KEY_TYPE_ROOTS_REFUSED), unsupported_error, says),)
+    )
 
 
-def _indexed(option: str) -> tuple[Row, ...]:
+def _primary_index_rules(option: str) -> tuple[SchemaRule, ...]:
     """Return the rules of a table with a primary-key index."""
     return (
-        Refuse((UNKEYED,), argument, f"option {option} needs a primary key"),
-        Refuse(
-            (no(_POSTPONABLE),),
-            argument,
+        RefuseWhen((UNKEYED,), argument_error, f"option {option} needs a primary key"),
+        RefuseWhen(
+            (negated(_POSTPONABLE),),
+            argument_error,
             f"option {option} needs a fixed or postponed number of buckets",
         ),
-        Refuse(
+        RefuseWhen(
             (_MERGES_ON_READ, DELETION_VECTORS),
-            argument,
+            argument_error,
             f"option {option} needs deletion-vectors.merge-on-read=false",
         ),
-        Refuse((OVERRIDES,), argument, f"option {option} does not go with pk-clustering-override"),
-    )
-
-
-def _sorted_index(option: str) -> When:
-    needs = f"option {option} needs deletion-vectors.enabled=true"
-    return When(
-        lists(option),
-        (
-            Refuse((no(DELETION_VECTORS),), argument, needs),
-            *_indexed(option),
-            Each(listed(option), (unknown(option),)),
+        RefuseWhen(
+            (OVERRIDES,), argument_error, f"option {option} does not go with pk-clustering-override"
         ),
     )
 
 
-def _searched_index(option: str, *rows: Row) -> tuple[Row, ...]:
+def _sorted_index_rule(option: str) -> RulesWhen:
+    needs = f"option {option} needs deletion-vectors.enabled=true"
+    return RulesWhen(
+        lists_columns(option),
+        (
+            RefuseWhen((negated(DELETION_VECTORS),), argument_error, needs),
+            *_primary_index_rules(option),
+            ForEachColumn(listed_columns(option), (refuse_unknown_column(option),)),
+        ),
+    )
+
+
+def _search_index_rules(option: str, *rows: SchemaRule) -> tuple[SchemaRule, ...]:
     needs = f"option {option} needs deletion-vectors.enabled=true"
     return (
-        Refuse((no(engine("first-row")), no(DELETION_VECTORS)), argument, needs),
-        *_indexed(option),
+        RefuseWhen(
+            (negated(merge_engine_is("first-row")), negated(DELETION_VECTORS)),
+            argument_error,
+            needs,
+        ),
+        *_primary_index_rules(option),
         *rows,
     )
 
 
 # ---- the table
 
-_BUCKETS: tuple[Row, ...] = (
-    Readable(_whole, ("bucket",)),
-    Refuse(
-        (given("bucket-key"), UNBUCKETED),
-        argument,
+_BUCKETS: tuple[SchemaRule, ...] = (
+    ReadableOptions(_option_number, ("bucket",)),
+    RefuseWhen(
+        (is_option_set("bucket-key"), UNBUCKETED),
+        argument_error,
         "option bucket-key needs a fixed number of buckets; set option bucket, too",
     ),
-    Refuse(
-        (given("full-compaction.delta-commits"), UNBUCKETED, UNKEYED),
-        runtime,
+    RefuseWhen(
+        (is_option_set("full-compaction.delta-commits"), UNBUCKETED, UNKEYED),
+        runtime_error,
         "option full-compaction.delta-commits={c.options.full_compaction_commits} needs a fixed "
         "number of buckets",
     ),
-    When(
+    RulesWhen(
         BUCKETED,
         (
-            Refuse(
+            RefuseWhen(
                 (_BUCKET_IS_ODD,),
-                runtime,
+                runtime_error,
                 "option bucket={c.options.bucket}: the number of buckets must be greater than 0",
             ),
-            Refuse(
-                (UNKEYED, Condition(lambda c: not c.bucket_keys)),
-                runtime,
+            RefuseWhen(
+                (UNKEYED, SchemaCondition(lambda c: not c.bucket_keys)),
+                runtime_error,
                 "option bucket={c.options.bucket} of a table without primary key needs bucket-key",
             ),
-            Each(
+            ForEachColumn(
                 BUCKET_KEYS,
                 (
-                    RefuseName(
-                        is_one_of("ARRAY", "MULTISET", "MAP", "ROW"),
-                        runtime,
+                    RefuseColumnName(
+                        type_is_one_of("ARRAY", "MULTISET", "MAP", "ROW"),
+                        runtime_error,
                         "option bucket-key names {name}, which is {root}; use a flat column",
                     ),
                 ),
@@ -246,158 +254,168 @@ _BUCKETS: tuple[Row, ...] = (
     ),
 )
 
-_SEQUENCE: tuple[Row, ...] = (
-    Each(
+_SEQUENCE: tuple[SchemaRule, ...] = (
+    ForEachColumn(
         SEQUENCE_FIELDS,
         (
-            unknown("sequence.field"),
-            RefuseName(
+            refuse_unknown_column("sequence.field"),
+            RefuseColumnName(
                 lambda c, name: f"fields.{name}.aggregate-function" in c.options.values,
-                argument,
+                argument_error,
                 "sequence field {name} cannot be aggregated; remove its function",
             ),
-            RefuseName(
+            RefuseColumnName(
                 lambda c, name: c.sequence_fields.count(name) > 1,
-                argument,
+                argument_error,
                 "option sequence.field names {name} more than once",
             ),
         ),
     ),
-    Refuse(
-        (IN_SEQUENCE, engine("first-row")),
-        argument,
+    RefuseWhen(
+        (IN_SEQUENCE, merge_engine_is("first-row")),
+        argument_error,
         "option sequence.field does not go with merge-engine first-row",
     ),
-    Refuse(
-        (IN_SEQUENCE, KEYED, Condition(lambda c: bool(c.keys_left_out))),
-        argument,
+    RefuseWhen(
+        (IN_SEQUENCE, KEYED, SchemaCondition(lambda c: bool(c.non_key_partition_columns))),
+        argument_error,
         "option sequence.field needs all partition keys in the primary key; missing "
-        "{c.keys_left_out}",
+        "{c.non_key_partition_columns}",
     ),
 )
 
-_CHANGELOG: tuple[Row, ...] = (
-    Refuse(
-        (producer("input", "full-compaction", "lookup"), UNKEYED),
-        unsupported,
+_CHANGELOG: tuple[SchemaRule, ...] = (
+    RefuseWhen(
+        (changelog_producer_is("input", "full-compaction", "lookup"), UNKEYED),
+        unsupported_error,
         "option changelog-producer={c.options.changelog_producer} needs a primary key",
     ),
-    Refuse(
-        (on("streaming-read-overwrite"), producer("full-compaction", "lookup")),
-        unsupported,
+    RefuseWhen(
+        (
+            is_switch_on("streaming-read-overwrite"),
+            changelog_producer_is("full-compaction", "lookup"),
+        ),
+        unsupported_error,
         "option streaming-read-overwrite would read changes twice under "
         "{c.options.changelog_producer}",
     ),
-    Readable(_whole, ("full-compaction.delta-commits",)),
-    Refuse(
-        (given("full-compaction.delta-commits"), producer("lookup")),
-        unsupported,
+    ReadableOptions(_option_number, ("full-compaction.delta-commits",)),
+    RefuseWhen(
+        (is_option_set("full-compaction.delta-commits"), changelog_producer_is("lookup")),
+        unsupported_error,
         "option full-compaction.delta-commits does not go with changelog-producer lookup",
     ),
 )
 
-_BLOBS_WITH_KEY: tuple[Row, ...] = (
-    Ask(blob_roles),
-    Refuse(
-        (engine("aggregation"),), argument, "BLOB columns do not go with merge-engine aggregation"
+_BLOBS_WITH_KEY: tuple[SchemaRule, ...] = (
+    FunctionRule(check_blob_roles),
+    RefuseWhen(
+        (merge_engine_is("aggregation"),),
+        argument_error,
+        "BLOB columns do not go with merge-engine aggregation",
     ),
-    Refuse(
-        (no(producer("none")),),
-        argument,
+    RefuseWhen(
+        (negated(changelog_producer_is("none")),),
+        argument_error,
         "BLOB columns of a primary-key table need changelog-producer none",
     ),
-    Refuse(
-        (given("data-file.external-paths"),),
-        argument,
+    RefuseWhen(
+        (is_option_set("data-file.external-paths"),),
+        argument_error,
         "BLOB columns of a primary-key table do not go with external paths",
     ),
-    Refuse(
+    RefuseWhen(
         (OVERRIDES,),
-        argument,
+        argument_error,
         "BLOB columns of a primary-key table do not go with pk-clustering-override",
     ),
-    When(engine("partial-update"), (When(no(_IGNORING), (Ask(blob_retractions),)),)),
+    RulesWhen(
+        merge_engine_is("partial-update"),
+        (RulesWhen(negated(_IGNORING), (FunctionRule(check_blob_retractions),)),),
+    ),
 )
 
 _TIME_FIELD = "record-level.time-field"
 _SNAPSHOT_ORDERING = "sequence.snapshot-ordering"
 
-_ROWS_BY_TIME: tuple[Row, ...] = (
-    Refuse(
-        (on("streaming-read-overwrite"), UNKEYED),
-        runtime,
+_ROWS_BY_TIME: tuple[SchemaRule, ...] = (
+    RefuseWhen(
+        (is_switch_on("streaming-read-overwrite"), UNKEYED),
+        runtime_error,
         "option streaming-read-overwrite needs a primary key; "
         "use streaming-read-append-overwrite for append tables",
     ),
-    Each(
-        named(_TIME_FIELD),
+    ForEachColumn(
+        named_column(_TIME_FIELD),
         (
-            unknown(_TIME_FIELD),
-            RefuseName(
-                is_none_of(*_TIME_ROOTS),
-                argument,
+            refuse_unknown_column(_TIME_FIELD),
+            RefuseColumnName(
+                type_is_none_of(*_TIME_ROOTS),
+                argument_error,
                 f"option {_TIME_FIELD}: {{name}} is {{root}}, not one of {', '.join(_TIME_ROOTS)}",
             ),
         ),
     ),
-    Refuse(
-        (engine("first-row"), no(producer("none", "lookup"))),
-        argument,
+    RefuseWhen(
+        (merge_engine_is("first-row"), negated(changelog_producer_is("none", "lookup"))),
+        argument_error,
         "merge-engine first-row goes with none or lookup, not {c.options.changelog_producer}",
     ),
-    Each(named("rowkind.field"), (unknown("rowkind.field"),)),
-    Refuse(
-        (DELETION_VECTORS, producer("full-compaction")),
-        argument,
+    ForEachColumn(named_column("rowkind.field"), (refuse_unknown_column("rowkind.field"),)),
+    RefuseWhen(
+        (DELETION_VECTORS, changelog_producer_is("full-compaction")),
+        argument_error,
         "deletion vectors do not go with changelog-producer full-compaction",
     ),
-    Refuse(
-        (DELETION_VECTORS, engine("first-row"), no(OVERRIDES)),
-        argument,
+    RefuseWhen(
+        (DELETION_VECTORS, merge_engine_is("first-row"), negated(OVERRIDES)),
+        argument_error,
         "deletion vectors do not go with merge-engine first-row",
     ),
-    When(
-        on(_SNAPSHOT_ORDERING),
+    RulesWhen(
+        is_switch_on(_SNAPSHOT_ORDERING),
         (
-            Refuse((UNKEYED,), argument, f"option {_SNAPSHOT_ORDERING} needs a primary key"),
-            Refuse(
+            RefuseWhen(
+                (UNKEYED,), argument_error, f"option {_SNAPSHOT_ORDERING} needs a primary key"
+            ),
+            RefuseWhen(
                 (IN_SEQUENCE,),
-                argument,
+                argument_error,
                 f"option {_SNAPSHOT_ORDERING} does not go with sequence.field",
             ),
-            Refuse(
-                (no(on("write-only", "write.compaction-skip")),),
-                argument,
+            RefuseWhen(
+                (negated(is_switch_on("write-only", "write.compaction-skip")),),
+                argument_error,
                 f"option {_SNAPSHOT_ORDERING} needs write-only=true",
             ),
         ),
     ),
 )
 
-_INDEXES: tuple[Row, ...] = (
-    Ask(one_index_a_column, about(*INDEX_COLUMN_OPTIONS)),
-    *(_sorted_index(each) for each in SORTED_INDEX_OPTIONS),
-    Ask(sortable_columns, about(*SORTED_INDEX_OPTIONS)),
-    When(
-        lists(_VECTOR),
+_INDEXES: tuple[SchemaRule, ...] = (
+    FunctionRule(check_one_index_per_column, rule_option_keys(*INDEX_COLUMN_OPTIONS)),
+    *(_sorted_index_rule(each) for each in SORTED_INDEX_OPTIONS),
+    FunctionRule(check_sortable_columns, rule_option_keys(*SORTED_INDEX_OPTIONS)),
+    RulesWhen(
+        lists_columns(_VECTOR),
         (
-            Ask(one_vector_column),
-            *_searched_index(_VECTOR, Ask(vector_column)),
+            FunctionRule(check_one_vector_column),
+            *_search_index_rules(_VECTOR, FunctionRule(check_vector_column)),
         ),
     ),
-    When(
-        lists(_FULL_TEXT),
+    RulesWhen(
+        lists_columns(_FULL_TEXT),
         (
-            Ask(one_text_column),
-            *_searched_index(
+            FunctionRule(check_one_text_column),
+            *_search_index_rules(
                 _FULL_TEXT,
-                Each(
-                    listed(_FULL_TEXT),
+                ForEachColumn(
+                    listed_columns(_FULL_TEXT),
                     (
-                        unknown(_FULL_TEXT),
-                        RefuseName(
-                            is_none_of("CHAR", "VARCHAR"),
-                            argument,
+                        refuse_unknown_column(_FULL_TEXT),
+                        RefuseColumnName(
+                            type_is_none_of("CHAR", "VARCHAR"),
+                            argument_error,
                             f"option {_FULL_TEXT}: {{name}} must be CHAR, VARCHAR or STRING",
                         ),
                     ),
@@ -407,296 +425,316 @@ _INDEXES: tuple[Row, ...] = (
     ),
 )
 
-_TRACKS, _CLUSTERS = on("row-tracking.enabled"), on("clustering.incremental")
+_TRACKS, _CLUSTERS = is_switch_on("row-tracking.enabled"), is_switch_on("clustering.incremental")
 
-_TRACKING: tuple[Row, ...] = (
-    Refuse(
-        (_TRACKS, KEYED), argument, "option row-tracking.enabled does not go with a primary key"
+_TRACKING: tuple[SchemaRule, ...] = (
+    RefuseWhen(
+        (_TRACKS, KEYED),
+        argument_error,
+        "option row-tracking.enabled does not go with a primary key",
     ),
-    Refuse((_TRACKS, BUCKETED), argument, "option row-tracking.enabled needs bucket=-1"),
-    Refuse(
-        (EVOLVES_DATA, no(_TRACKS)),
-        argument,
+    RefuseWhen((_TRACKS, BUCKETED), argument_error, "option row-tracking.enabled needs bucket=-1"),
+    RefuseWhen(
+        (EVOLVES_DATA, negated(_TRACKS)),
+        argument_error,
         "option data-evolution.enabled needs row-tracking.enabled=true",
     ),
-    Refuse(
+    RefuseWhen(
         (EVOLVES_DATA, _CLUSTERS),
-        argument,
+        argument_error,
         "option data-evolution.enabled does not go with clustering.incremental",
     ),
-    When(
-        Condition(lambda c: bool(c.blobs)),
+    RulesWhen(
+        SchemaCondition(lambda c: bool(c.blobs)),
         (
-            Refuse(
-                (UNKEYED, no(EVOLVES_DATA)),
-                argument,
+            RefuseWhen(
+                (UNKEYED, negated(EVOLVES_DATA)),
+                argument_error,
                 "BLOB columns {c.blobs} need data-evolution.enabled=true",
             ),
-            Ask(lambda c: alongside_others(c, c.blobs)),
+            FunctionRule(lambda c: check_other_columns_exist(c, c.blobs)),
         ),
     ),
-    Refuse(
+    RefuseWhen(
         (
-            Condition(
+            SchemaCondition(
                 lambda c: c.options.values["vector.file.format"].lower() not in FILE_FORMATS,
-                about("vector.file.format"),
+                rule_option_keys("vector.file.format"),
             ),
         ),
-        runtime,
+        runtime_error,
         "option vector.file.format={c.options.values[vector.file.format]!r} is unknown",
     ),
-    Ask(lambda c: alongside_others(c, c.vectors), about("vector.file.format")),
-    Refuse(
-        (given("vector.file.format"), no(EVOLVES_DATA)),
-        argument,
+    FunctionRule(
+        lambda c: check_other_columns_exist(c, c.vectors), rule_option_keys("vector.file.format")
+    ),
+    RefuseWhen(
+        (is_option_set("vector.file.format"), negated(EVOLVES_DATA)),
+        argument_error,
         "option vector.file.format needs data-evolution.enabled=true",
     ),
 )
 
-_CLUSTERING: tuple[Row, ...] = (
-    Refuse(
+_CLUSTERING: tuple[SchemaRule, ...] = (
+    RefuseWhen(
         (_CLUSTERS, KEYED),
-        argument,
+        argument_error,
         "option clustering.incremental does not go with a primary key",
     ),
-    Refuse(
+    RefuseWhen(
         (
             _CLUSTERS,
             BUCKETED,
-            Condition(lambda c: c.options.is_true("bucket-append-ordered", default=True)),
+            SchemaCondition(lambda c: c.options.is_true("bucket-append-ordered", default=True)),
         ),
-        argument,
+        argument_error,
         "option clustering.incremental with fixed buckets needs bucket-append-ordered=false",
     ),
-    Refuse(
+    RefuseWhen(
         (_CLUSTERS, BUCKETED, DELETION_VECTORS),
-        argument,
+        argument_error,
         "option clustering.incremental with fixed buckets does not go with deletion vectors",
     ),
 )
 
 _CHAIN = "chain-table.enabled"
 
-_CHAIN_ROWS: tuple[Row, ...] = (
-    Refuse(
-        (Condition(lambda c: c.options.values.get("type", "table").lower() not in {"", "table"}),),
-        argument,
+_CHAIN_ROWS: tuple[SchemaRule, ...] = (
+    RefuseWhen(
+        (
+            SchemaCondition(
+                lambda c: c.options.values.get("type", "table").lower() not in {"", "table"}
+            ),
+        ),
+        argument_error,
         f"option {_CHAIN} needs type=table",
     ),
-    Refuse(
-        (Condition(lambda c: not c.has_primary_key or not c.schema.partition_keys),),
-        argument,
+    RefuseWhen(
+        (SchemaCondition(lambda c: not c.has_primary_key or not c.schema.partition_keys),),
+        argument_error,
         f"option {_CHAIN} needs a primary key and partition keys",
     ),
-    Refuse((NO_FIXED_BUCKETS,), argument, f"option {_CHAIN} needs a fixed number of buckets"),
-    Refuse((no(IN_SEQUENCE),), argument, f"option {_CHAIN} needs sequence.field"),
-    Refuse(
-        (no(producer("none", "input")),),
-        argument,
+    RefuseWhen(
+        (NO_FIXED_BUCKETS,), argument_error, f"option {_CHAIN} needs a fixed number of buckets"
+    ),
+    RefuseWhen((negated(IN_SEQUENCE),), argument_error, f"option {_CHAIN} needs sequence.field"),
+    RefuseWhen(
+        (negated(changelog_producer_is("none", "input")),),
+        argument_error,
         f"option {_CHAIN} goes with changelog-producer none or input only",
     ),
-    Refuse(
-        (DELETION_VECTORS, no(engine("deduplicate"))),
-        argument,
+    RefuseWhen(
+        (DELETION_VECTORS, negated(merge_engine_is("deduplicate"))),
+        argument_error,
         f"option {_CHAIN} with deletion vectors needs merge-engine deduplicate",
     ),
     *(
-        Refuse((no(given(each)),), argument, f"option {_CHAIN} needs {each}")
+        RefuseWhen((negated(is_option_set(each)),), argument_error, f"option {_CHAIN} needs {each}")
         for each in ("partition.timestamp-pattern", "partition.timestamp-formatter")
     ),
-    Refuse(
+    RefuseWhen(
         (
-            given("partition.expiration-time"),
-            Condition(
+            is_option_set("partition.expiration-time"),
+            SchemaCondition(
                 lambda c: (
                     (c.options.text("partition.expiration-strategy") or "values-time")
                     != "values-time"
                 )
             ),
         ),
-        argument,
+        argument_error,
         f"option {_CHAIN} needs partition.expiration-strategy=values-time",
     ),
-    Ask(chain_partition_keys, about(CHAIN_KEYS)),
+    FunctionRule(check_chain_partition_keys, rule_option_keys(CHAIN_KEYS)),
 )
 
 _OVERRIDE = "pk-clustering-override"
 
-_OVERRIDE_ROWS: tuple[Row, ...] = (
-    Refuse(
+_OVERRIDE_ROWS: tuple[SchemaRule, ...] = (
+    RefuseWhen(
         (
-            Condition(
+            SchemaCondition(
                 lambda c: not c.options.text("clustering.columns", "sink.clustering.by-columns")
             ),
         ),
-        argument,
+        argument_error,
         f"option {_OVERRIDE} needs clustering.columns",
     ),
-    Refuse(
-        (no(engine("first-row")), no(DELETION_VECTORS)),
-        unsupported,
+    RefuseWhen(
+        (negated(merge_engine_is("first-row")), negated(DELETION_VECTORS)),
+        unsupported_error,
         f"option {_OVERRIDE} needs deletion-vectors.enabled=true",
     ),
-    Refuse(
-        (given("record-level.expire-time"),),
-        unsupported,
+    RefuseWhen(
+        (is_option_set("record-level.expire-time"),),
+        unsupported_error,
         f"option {_OVERRIDE} does not go with record-level.expire-time",
     ),
-    Refuse(
-        (engine("partial-update", "aggregation"),),
-        unsupported,
+    RefuseWhen(
+        (merge_engine_is("partial-update", "aggregation"),),
+        unsupported_error,
         f"option {_OVERRIDE} does not go with merge-engine {{c.options.merge_engine}}",
     ),
-    Refuse((IN_SEQUENCE,), unsupported, f"option {_OVERRIDE} does not go with sequence.field"),
-    Refuse(
-        (producer("full-compaction", "lookup"),),
-        unsupported,
+    RefuseWhen(
+        (IN_SEQUENCE,), unsupported_error, f"option {_OVERRIDE} does not go with sequence.field"
+    ),
+    RefuseWhen(
+        (changelog_producer_is("full-compaction", "lookup"),),
+        unsupported_error,
         f"option {_OVERRIDE} goes with changelog-producer none or input only",
     ),
 )
 
-_MANIFEST_SORT = on("manifest-sort.enabled")
+_MANIFEST_SORT = is_switch_on("manifest-sort.enabled")
 _SORT_FIELD = "manifest-sort.partition-field"
 
-_BLANK_NAMES = Refuse(
-    (Condition(lambda c: c.of_names(_has_blank)),),
-    argument,
+_BLANK_NAMES = RefuseWhen(
+    (SchemaCondition(lambda c: c.compute_from_names(_has_blank_name)),),
+    argument_error,
     "a column has a blank name; give it one",
 )
 
-ROWS: tuple[Row, ...] = (
-    Each(
+ROWS: tuple[SchemaRule, ...] = (
+    ForEachColumn(
         BUCKET_KEYS,
         (
-            unknown("bucket-key", runtime),
-            RefuseName(
+            refuse_unknown_column("bucket-key", runtime_error),
+            RefuseColumnName(
                 lambda c, name: name in c.schema.partition_keys,
-                runtime,
+                runtime_error,
                 "option bucket-key names {name}, which is a partition key",
             ),
-            RefuseName(
+            RefuseColumnName(
                 lambda c, name: c.has_primary_key and name not in c.schema.primary_keys,
-                runtime,
+                runtime_error,
                 "option bucket-key names {name}, which is not in the primary key",
             ),
         ),
     ),
-    _key_types("primary", PRIMARY_KEYS),
-    _key_types("partition", PARTITION_KEYS),
-    Refuse(
-        (on("primary-key.nullable"), UNKEYED),
-        argument,
+    _key_type_rule("primary", PRIMARY_KEYS),
+    _key_type_rule("partition", PARTITION_KEYS),
+    RefuseWhen(
+        (is_switch_on("primary-key.nullable"), UNKEYED),
+        argument_error,
         "option primary-key.nullable needs a table with a primary key",
     ),
     *_BUCKETS,
-    Ask(scan_mode, KEYS),
-    When(family("fields"), (Ask(field_options),)),
+    FunctionRule(check_scan_mode, KEYS),
+    RulesWhen(has_option_prefix("fields"), (FunctionRule(check_field_options),)),
     *_SEQUENCE,
-    When(engine("partial-update"), (Ask(partial_update),)),
-    When(
+    RulesWhen(merge_engine_is("partial-update"), (FunctionRule(check_partial_update),)),
+    RulesWhen(
         KEYED,
         (
-            When(
-                engine("aggregation"),
-                (Readable(TableOptions.flag, ("aggregation.remove-record-on-delete",)),),
+            RulesWhen(
+                merge_engine_is("aggregation"),
+                (ReadableOptions(TableOptions.flag, ("aggregation.remove-record-on-delete",)),),
             ),
-            When(
-                engine("deduplicate", "first-row"),
-                (Ask(lambda c: c.options.ignores_delete, about(*_IGNORES_DELETE)),),
+            RulesWhen(
+                merge_engine_is("deduplicate", "first-row"),
+                (
+                    FunctionRule(
+                        lambda c: c.options.ignores_delete, rule_option_keys(*_IGNORES_DELETE)
+                    ),
+                ),
             ),
         ),
     ),
     *_CHANGELOG,
-    AtLeast("target-file-row-num", 1),
-    Ask(_retention, _RETENTION),
+    OptionMinimum("target-file-row-num", 1),
+    FunctionRule(_check_retention, _RETENTION),
     _BLANK_NAMES,
-    Readable(_whole, ("read.batch-size", "write.batch-size", "file.compression.zstd-level")),
-    Readable(TableOptions.check_size, ("write.batch-memory", "file.block-size")),
-    Refuse(
+    ReadableOptions(
+        _option_number, ("read.batch-size", "write.batch-size", "file.compression.zstd-level")
+    ),
+    ReadableOptions(TableOptions.check_size, ("write.batch-memory", "file.block-size")),
+    RefuseWhen(
         (
-            Condition(
+            SchemaCondition(
                 lambda c: c.options.file_format not in FILE_FORMATS,
-                about("file.format"),
+                rule_option_keys("file.format"),
             ),
         ),
-        runtime,
+        runtime_error,
         "option file.format={c.options.file_format!r} is unknown: use one of "
         f"{sorted(FILE_FORMATS)}",
     ),
-    When(UNUSUAL, (Ask(geospatial), Ask(nested_blobs))),
-    Ask(listed_blobs, BLOB_KEYS),
-    When(KEYED, (When(Condition(lambda c: bool(c.managed_blobs)), _BLOBS_WITH_KEY),)),
-    Ask(data_fields, about("file.format")),
-    Ask(avro_levels, about("file.format.per.level")),
-    Each(
-        Names(lambda c: c.of_names(_reserved_of)),
+    RulesWhen(UNUSUAL, (FunctionRule(check_geospatial_columns), FunctionRule(check_nested_blobs))),
+    FunctionRule(check_blob_options, BLOB_KEYS),
+    RulesWhen(
+        KEYED, (RulesWhen(SchemaCondition(lambda c: bool(c.managed_blobs)), _BLOBS_WITH_KEY),)
+    ),
+    FunctionRule(check_file_format_types, rule_option_keys("file.format")),
+    FunctionRule(check_avro_level_timestamps, rule_option_keys("file.format.per.level")),
+    ForEachColumn(
+        ColumnNamesGetter(lambda c: c.compute_from_names(_reserved_names_in)),
         (
-            RefuseName(
+            RefuseColumnName(
                 lambda _c, name: name in SYSTEM_NAMES,
-                state,
+                state_error,
                 "column name {name} is Paimon's own; choose another name",
             ),
-            RefuseName(
+            RefuseColumnName(
                 lambda _c, name: name.startswith(KEY_NAME_PREFIX),
-                state,
+                state_error,
                 f"column name {{name}} begins with {KEY_NAME_PREFIX}, which is reserved",
             ),
         ),
     ),
     *_ROWS_BY_TIME,
-    Ask(vector_fields, about("vector-field")),
+    FunctionRule(check_vector_fields, rule_option_keys("vector-field")),
     *_INDEXES,
-    Ask(aggregate_functions, about("merge-engine")),
-    When(family("fields."), (Ask(map_layout),)),
-    AtLeast("variant.shredding.maxInferBufferRow", 1),
-    Ask(variant_shredding, VARIANT_KEYS),
-    When(family("file-index."), (Ask(file_index),)),
+    FunctionRule(check_aggregate_functions, rule_option_keys("merge-engine")),
+    RulesWhen(has_option_prefix("fields."), (FunctionRule(check_map_layout),)),
+    OptionMinimum("variant.shredding.maxInferBufferRow", 1),
+    FunctionRule(check_variant_shredding, VARIANT_KEYS),
+    RulesWhen(has_option_prefix("file-index."), (FunctionRule(check_file_index),)),
     *_TRACKING,
     *_CLUSTERING,
-    When(on(_CHAIN), _CHAIN_ROWS),
-    Refuse(
-        (on("table-read.sequence-number.enabled"), UNKEYED),
-        argument,
+    RulesWhen(is_switch_on(_CHAIN), _CHAIN_ROWS),
+    RefuseWhen(
+        (is_switch_on("table-read.sequence-number.enabled"), UNKEYED),
+        argument_error,
         "option table-read.sequence-number.enabled needs a primary key",
     ),
-    When(OVERRIDES, _OVERRIDE_ROWS),
-    Refuse(
-        (_MANIFEST_SORT, no(_PARTITIONED), no(EVOLVES_DATA)),
-        argument,
+    RulesWhen(OVERRIDES, _OVERRIDE_ROWS),
+    RefuseWhen(
+        (_MANIFEST_SORT, negated(_PARTITIONED), negated(EVOLVES_DATA)),
+        argument_error,
         "option manifest-sort.enabled needs a partitioned table",
     ),
-    When(
+    RulesWhen(
         _MANIFEST_SORT,
         (
-            Each(
-                named(_SORT_FIELD),
+            ForEachColumn(
+                named_column(_SORT_FIELD),
                 (
-                    RefuseName(
+                    RefuseColumnName(
                         lambda c, name: bool(name) and name not in c.schema.partition_keys,
-                        argument,
+                        argument_error,
                         f"option {_SORT_FIELD} names {{name}}, not a partition key",
                     ),
                 ),
             ),
         ),
     ),
-    Readable(iceberg_storage, (ICEBERG_STORAGE,)),
-    Refuse(
+    ReadableOptions(iceberg_metadata_storage, (ICEBERG_STORAGE,)),
+    RefuseWhen(
         (
-            Condition(
+            SchemaCondition(
                 lambda c: all((c.options.text(each) or "").strip() for each in BRANCHES),
-                about(*BRANCHES),
+                rule_option_keys(*BRANCHES),
             ),
         ),
-        argument,
+        argument_error,
         f"options {BRANCHES[0]} and {BRANCHES[1]} exclude each other; remove one",
     ),
 )
 """Every rule, in Paimon's order."""
 
-ROWS_OF_ALL: tuple[Row, ...] = (
-    _key_types("primary", PRIMARY_KEYS),
-    _key_types("partition", PARTITION_KEYS),
+ROWS_OF_ALL: tuple[SchemaRule, ...] = (
+    _key_type_rule("primary", PRIMARY_KEYS),
+    _key_type_rule("partition", PARTITION_KEYS),
     _BLANK_NAMES,
 )
 """The rules that also hold for tables that Paimon does not read."""

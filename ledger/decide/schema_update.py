@@ -22,7 +22,7 @@ from typing import Literal, Protocol, Self, cast
 from attrs import define, field, frozen
 from msgspec import UNSET, UnsetType
 
-from ledger.decide.errors import argument, state, unsupported
+from ledger.decide.errors import argument_error, state_error, unsupported_error
 from ledger.events.schema import (
     AddColumn,
     DropColumn,
@@ -38,9 +38,9 @@ from ledger.events.schema import (
     UpdateColumnType,
 )
 from ledger.model import arguments as its
-from ledger.model.arguments import takes
+from ledger.model.arguments import validate_arguments
 from ledger.model.errors import ColumnExistsError, ColumnNotFoundError
-from ledger.model.messages import excerpt, meant
+from ledger.model.messages import excerpt, name_hint
 from ledger.model.schema import Schema
 from ledger.model.types import (
     ArrayType,
@@ -65,7 +65,7 @@ Part = Literal["column", "element", "key", "value"]
 
 
 @frozen
-class Spot:
+class SchemaPlace:
     """A place in a schema that a name leads to.
 
     Attributes:
@@ -86,14 +86,14 @@ class Spot:
         return dotted(self.path)
 
 
-class NameIndex:
+class PlaceNameIndex:
     """Places of a schema by full name.
 
     Example:
         >>> from ledger.model.schema import Schema
         >>> from ledger.model.types.sql import read_type
         >>> stops = read_type("MAP<STRING, ROW<lat FLOAT>>")
-        >>> index = NameIndex(Schema.of({"stops": stops}).fields)
+        >>> index = PlaceNameIndex(Schema.of({"stops": stops}).fields)
         >>> index.find("stops.lat").path, index.find("STOPS")
         (('stops', 'value', 'lat'), None)
     """
@@ -101,19 +101,19 @@ class NameIndex:
     __slots__ = ("_full", "_short", "spots")
 
     def __init__(self, columns: Sequence[DataField]) -> None:
-        self.spots: dict[Path, Spot] = {}
-        self._full: dict[str, Spot] = {}
-        self._short: dict[str, Spot] = {}
-        for spot, short in _members(columns, (), (), in_key=False):
+        self.spots: dict[Path, SchemaPlace] = {}
+        self._full: dict[str, SchemaPlace] = {}
+        self._short: dict[str, SchemaPlace] = {}
+        for spot, short in _index_members(columns, (), (), in_key=False):
             self.spots[spot.path] = spot
             self._full.setdefault(dotted(spot.path), spot)
             self._short.setdefault(dotted(short), spot)
 
-    def find(self, name: str) -> Spot | None:
+    def find(self, name: str) -> SchemaPlace | None:
         """Return the place that a name leads to, or None."""
         return self._full.get(name) or self._short.get(name)
 
-    def find_ignoring_case(self, name: str) -> Spot | None:
+    def find_ignoring_case(self, name: str) -> SchemaPlace | None:
         """Return the place that a name leads to, ignoring case, or None.
 
         Raises:
@@ -123,45 +123,49 @@ class NameIndex:
         for names in (self._full, self._short):
             found = [spot for each, spot in names.items() if each.lower() == wanted]
             if len(found) > 1:
-                raise argument(f"{name} could mean {' or '.join(map(str, found))}; mind the case")
+                raise argument_error(
+                    f"{name} could mean {' or '.join(map(str, found))}; mind the case"
+                )
             if found:
                 return found[0]
         return None
 
 
-_Found = tuple[Spot, Path]
+_Found = tuple[SchemaPlace, Path]
 
 
-def _members(
+def _index_members(
     members: Sequence[DataField], path: Path, short: Path, *, in_key: bool
 ) -> Iterator[_Found]:
     for each in members:
-        spot = Spot((*path, each.name), each.type, each, in_key=in_key)
+        spot = SchemaPlace((*path, each.name), each.type, each, in_key=in_key)
         named = (*short, each.name)
         yield spot, named
-        yield from _inside(spot, named)
+        yield from _index_inside(spot, named)
 
 
-def _inside(spot: Spot, short: Path) -> Iterator[_Found]:
+def _index_inside(spot: SchemaPlace, short: Path) -> Iterator[_Found]:
     if isinstance(spot.type, MultisetType):
         return
     for each in parts_of(spot.type):
         if each.field is not None:
-            yield from _members([each.field], spot.path, short, in_key=spot.in_key)
+            yield from _index_members([each.field], spot.path, short, in_key=spot.in_key)
         else:
-            yield from _part(spot, each.type, cast("Part", each.name), short)
+            yield from _index_part(spot, each.type, cast("Part", each.name), short)
 
 
-def _part(owner: Spot, data_type: DataType, part: Part, short: Path) -> Iterator[_Found]:
+def _index_part(
+    owner: SchemaPlace, data_type: DataType, part: Part, short: Path
+) -> Iterator[_Found]:
     in_key = owner.in_key or part == "key"
-    spot = Spot((*owner.path, part), data_type, None, part, in_key)
+    spot = SchemaPlace((*owner.path, part), data_type, None, part, in_key)
     yield spot, (*short, part)
     is_skipped = isinstance(data_type, RowType) and part != "key"
-    yield from _inside(spot, short if is_skipped else (*short, part))
+    yield from _index_inside(spot, short if is_skipped else (*short, part))
 
 
 @define
-class Edit:
+class ColumnEdit:
     """Pending change of an existing column; unset attributes stay."""
 
     new_name: str | UnsetType = UNSET
@@ -172,7 +176,7 @@ class Edit:
 
 
 @define(eq=False)
-class Addition:
+class ColumnAddition:
     """A column to be added.
 
     Attributes:
@@ -199,12 +203,12 @@ class Addition:
         return (*self.parent, self.name)
 
 
-Target = Path | Addition
+Target = Path | ColumnAddition
 """An existing column, by its path in full, or one to be added."""
 
 
 @define
-class Placing:
+class ColumnMove:
     """A move of a column among its siblings."""
 
     parent: Path
@@ -214,7 +218,7 @@ class Placing:
 
 
 @define
-class Pending:
+class PendingUpdate:
     """Everything requested of a schema, by the names that it had before.
 
     Attributes:
@@ -229,24 +233,24 @@ class Pending:
     """
 
     schema: Schema
-    deleted: dict[Path, Spot] = field(factory=dict)
-    edits: dict[Path, Edit] = field(factory=dict)
-    additions: list[Addition] = field(factory=list)
-    placings: list[Placing] = field(factory=list)
+    deleted: dict[Path, SchemaPlace] = field(factory=dict)
+    edits: dict[Path, ColumnEdit] = field(factory=dict)
+    additions: list[ColumnAddition] = field(factory=list)
+    placings: list[ColumnMove] = field(factory=list)
     identifier_names: tuple[str, ...] | None = None
     allows_incompatible: bool = False
     ignores_case: bool = False
-    names: NameIndex = field(init=False)
+    names: PlaceNameIndex = field(init=False)
 
     @names.default
-    def _index(self) -> NameIndex:
-        return NameIndex(self.schema.fields)
+    def _place_index(self) -> PlaceNameIndex:
+        return PlaceNameIndex(self.schema.fields)
 
-    def find(self, name: str) -> Spot | None:
+    def find(self, name: str) -> SchemaPlace | None:
         """Return the place that a name leads to in the schema before, or None."""
         return self.names.find_ignoring_case(name) if self.ignores_case else self.names.find(name)
 
-    def addition(self, name: str) -> Addition | None:
+    def addition(self, name: str) -> ColumnAddition | None:
         """Return the new column of that name, or None."""
         wanted = self.folded(name)
         for each in self.additions:
@@ -262,16 +266,16 @@ class Pending:
         """Return whether a column, or one around it, will be dropped."""
         return any(path[:depth] in self.deleted for depth in range(1, len(path) + 1))
 
-    def type_of(self, target: Spot | Addition) -> DataType:
+    def type_of(self, target: SchemaPlace | ColumnAddition) -> DataType:
         """Return a column's future type; its nullability is in `is_nullable`."""
-        edit = None if isinstance(target, Addition) else self.edits.get(target.path)
+        edit = None if isinstance(target, ColumnAddition) else self.edits.get(target.path)
         if edit is None or isinstance(edit.type, UnsetType):
             return target.type
         return edit.type
 
-    def is_nullable(self, target: Spot | Addition) -> bool:
+    def is_nullable(self, target: SchemaPlace | ColumnAddition) -> bool:
         """Return whether a column will be nullable."""
-        edit = None if isinstance(target, Addition) else self.edits.get(target.path)
+        edit = None if isinstance(target, ColumnAddition) else self.edits.get(target.path)
         if edit is None or isinstance(edit.nullable, UnsetType):
             return target.type.nullable
         return edit.nullable
@@ -293,10 +297,10 @@ class StructUpdate:
     before: tuple[str, ...]
     gone: tuple[str, ...]
     renames: dict[str, str]
-    added: tuple[Addition, ...]
+    added: tuple[ColumnAddition, ...]
 
     @classmethod
-    def of(cls, pending: Pending, parent: Path) -> Self:
+    def of(cls, pending: PendingUpdate, parent: Path) -> Self:
         """Return the pending update of the struct at `parent`.
 
         Raises:
@@ -313,10 +317,10 @@ class StructUpdate:
         gone = tuple(name for name in before if (*parent, name) in pending.deleted)
         added = tuple(each for each in pending.additions if each.parent == parent)
         made = cls(parent, before, gone, renames, added)
-        made._check(pending)
+        made._check_unique_names(pending)
         return made
 
-    def _check(self, pending: Pending) -> None:
+    def _check_unique_names(self, pending: PendingUpdate) -> None:
         seen: set[str] = set()
         for name in self._names_after():
             folded = pending.folded(name)
@@ -325,63 +329,63 @@ class StructUpdate:
                 raise ColumnExistsError(f"column {taken} exists already; choose another name")
             seen.add(folded)
         if not seen:
-            raise argument(
+            raise argument_error(
                 f"{dotted(self.parent) or 'the table'} would have no column left; "
                 "delete the whole instead"
             )
 
-    def _kept(self) -> list[str]:
+    def _kept_names(self) -> list[str]:
         return [name for name in self.before if name not in self.gone]
 
     def _names_after(self) -> list[str]:
-        kept = [self.renames.get(name, name) for name in self._kept()]
+        kept = [self.renames.get(name, name) for name in self._kept_names()]
         return [*kept, *(each.name for each in self.added)]
 
     @property
-    def _last_to_go(self) -> str | None:
+    def _last_dropped_member(self) -> str | None:
         """The member to drop after the new ones are added: a struct is never empty."""
-        return None if self._kept() else self.before[-1]
+        return None if self._kept_names() else self.before[-1]
 
     def result(self) -> list[Target]:
         """Return the members afterwards, in order, before any of them moves."""
-        return [*((*self.parent, name) for name in self._kept()), *self.added]
+        return [*((*self.parent, name) for name in self._kept_names()), *self.added]
 
     def drops(self) -> Iterator[SchemaChange]:
         """Yield the drops before any rename or addition."""
         for name in self.gone:
-            if name != self._last_to_go:
+            if name != self._last_dropped_member:
                 yield DropColumn((*self.parent, name))
 
     def late_drops(self, parent: Path) -> Iterator[SchemaChange]:
         """Yield the drop after the new members were added; `parent` is the path by then."""
-        last = self._last_to_go
+        last = self._last_dropped_member
         if last is not None:
-            spare = self._spare(last) if self._is_wanted(last) else last
+            spare = self._unused_name(last) if self._is_added_name(last) else last
             yield DropColumn((*parent, spare))
 
     def renames_in_order(self) -> Iterator[SchemaChange]:
         """Yield the renames, in an order in which no two members ever have one name."""
         waiting = {old: new for old, new in self.renames.items() if old != new}
-        last = self._last_to_go
-        if last is not None and self._is_wanted(last):
-            waiting[last] = self._spare(last)
-        there = {*self._kept(), *((last,) if last else ())}
+        last = self._last_dropped_member
+        if last is not None and self._is_added_name(last):
+            waiting[last] = self._unused_name(last)
+        there = {*self._kept_names(), *((last,) if last else ())}
         while waiting:
             old = next((each for each, new in waiting.items() if new not in there), None)
             if old is None:
                 # They swap names in a cycle: one of them gets a temporary name.
                 old = next(iter(waiting))
-                spare_name = self._spare(old)
+                spare_name = self._unused_name(old)
                 waiting[spare_name] = waiting[old]
                 waiting[old] = spare_name
             new = waiting.pop(old)
             there.symmetric_difference_update({old, new})
             yield RenameColumn((*self.parent, old), new)
 
-    def _is_wanted(self, name: str) -> bool:
+    def _is_added_name(self, name: str) -> bool:
         return any(each.name == name for each in self.added)
 
-    def _spare(self, name: str) -> str:
+    def _unused_name(self, name: str) -> str:
         taken = {*self.before, *self._names_after()}
         while name in taken:
             name += "_"
@@ -391,7 +395,7 @@ class StructUpdate:
 _PLACE_OPTION = "add-column-before-partition"
 
 
-def compile_changes(pending: Pending) -> tuple[SchemaChange, ...]:
+def compile_changes(pending: PendingUpdate) -> tuple[SchemaChange, ...]:
     """Return the changes that implement the pending ones; none when there is nothing to do.
 
     Raises:
@@ -399,20 +403,24 @@ def compile_changes(pending: Pending) -> tuple[SchemaChange, ...]:
             or a column to move was dropped.
         ColumnNotFoundError: An identifier field does not exist.
     """
-    structs = [StructUpdate.of(pending, parent) for parent in _touched(pending)]
+    structs = [StructUpdate.of(pending, parent) for parent in _changed_structs(pending)]
     return (
-        *_edits(pending),
+        *_compile_edits(pending),
         *(change for each in structs for change in each.drops()),
         *(change for each in structs for change in each.renames_in_order()),
-        *(_added(pending, each) for each in pending.additions),
-        *_write_defaults(pending),
-        *(change for each in structs for change in each.late_drops(_now(pending, each.parent))),
-        *(change for each in structs for change in _moves(pending, each)),
-        *_identifiers(pending),
+        *(_add_column_change(pending, each) for each in pending.additions),
+        *_write_default_changes(pending),
+        *(
+            change
+            for each in structs
+            for change in each.late_drops(_current_path(pending, each.parent))
+        ),
+        *(change for each in structs for change in _move_changes(pending, each)),
+        *_identifier_changes(pending),
     )
 
 
-def _touched(pending: Pending) -> list[Path]:
+def _changed_structs(pending: PendingUpdate) -> list[Path]:
     """Return the structs with members to drop, add, move or rename, innermost first."""
     renamed = (path for path, edit in pending.edits.items() if edit.new_name)
     parents = {
@@ -425,13 +433,13 @@ def _touched(pending: Pending) -> list[Path]:
     return sorted(left, key=lambda each: (-len(each), each))
 
 
-def _edits(pending: Pending) -> Iterator[SchemaChange]:
+def _compile_edits(pending: PendingUpdate) -> Iterator[SchemaChange]:
     for path, edit in pending.edits.items():
         if not pending.is_deleted(path):
-            yield from _edit(path, edit)
+            yield from _column_edit(path, edit)
 
 
-def _edit(path: Path, edit: Edit) -> Iterator[SchemaChange]:
+def _column_edit(path: Path, edit: ColumnEdit) -> Iterator[SchemaChange]:
     if not isinstance(edit.type, UnsetType):
         yield UpdateColumnType(path, type_to_wire(edit.type), keep_nullability=True)
     if not isinstance(edit.nullable, UnsetType):
@@ -442,7 +450,7 @@ def _edit(path: Path, edit: Edit) -> Iterator[SchemaChange]:
         yield UpdateColumnDefaultValue(path, edit.default)
 
 
-def _now(pending: Pending, path: Path) -> Path:
+def _current_path(pending: PendingUpdate, path: Path) -> Path:
     """Return the current form of a path of the schema before, once names have changed."""
     names = list(path)
     for depth in range(1, len(path) + 1):
@@ -452,18 +460,18 @@ def _now(pending: Pending, path: Path) -> Path:
     return tuple(names)
 
 
-def _path(pending: Pending, target: Target) -> Path:
-    if isinstance(target, Addition):
-        return (*_now(pending, target.parent), target.name)
-    return _now(pending, target)
+def _target_path(pending: PendingUpdate, target: Target) -> Path:
+    if isinstance(target, ColumnAddition):
+        return (*_current_path(pending, target.parent), target.name)
+    return _current_path(pending, target)
 
 
-def _added(pending: Pending, column: Addition) -> AddColumn:
+def _add_column_change(pending: PendingUpdate, column: ColumnAddition) -> AddColumn:
     schema = pending.schema
     # Paimon's option would put it elsewhere; here a new column is the last.
     moves_last = not column.parent and schema.partition_keys and _PLACE_OPTION in schema.options
     return AddColumn(
-        _path(pending, column),
+        _target_path(pending, column),
         type_to_wire(column.type),
         column.doc,
         Move(column.name, "LAST") if moves_last else None,
@@ -471,40 +479,42 @@ def _added(pending: Pending, column: Addition) -> AddColumn:
     )
 
 
-def _write_defaults(pending: Pending) -> Iterator[SchemaChange]:
+def _write_default_changes(pending: PendingUpdate) -> Iterator[SchemaChange]:
     for each in pending.additions:
         if not isinstance(each.write_default, UnsetType) and each.write_default != each.default:
-            yield UpdateColumnDefaultValue(_path(pending, each), each.write_default)
+            yield UpdateColumnDefaultValue(_target_path(pending, each), each.write_default)
 
 
-def _moves(pending: Pending, struct: StructUpdate) -> Iterator[SchemaChange]:
+def _move_changes(pending: PendingUpdate, struct: StructUpdate) -> Iterator[SchemaChange]:
     order = struct.result()
     for placing in pending.placings:
         if placing.parent != struct.parent:
             continue
         for each in (placing.column, placing.reference):
             if each is not None and each not in order:
-                raise argument(f"column {dotted(_path(pending, each))} is deleted; it cannot move")
+                raise argument_error(
+                    f"column {dotted(_target_path(pending, each))} is deleted; it cannot move"
+                )
         rest = [each for each in order if each != placing.column]
         place = 0
         if placing.reference is not None:
             place = rest.index(placing.reference) + (placing.type == "AFTER")
         moved = [*rest[:place], placing.column, *rest[place:]]
         if moved != order:
-            yield _move(pending, placing.column, placing.reference, placing.type)
+            yield _move_column(pending, placing.column, placing.reference, placing.type)
         order = moved
 
 
-def _move(
-    pending: Pending, column: Target, reference: Target | None, kind: MoveType
+def _move_column(
+    pending: PendingUpdate, column: Target, reference: Target | None, kind: MoveType
 ) -> UpdateColumnPosition:
-    path = _path(pending, column)
-    beside = None if reference is None else _path(pending, reference)[-1]
+    path = _target_path(pending, column)
+    beside = None if reference is None else _target_path(pending, reference)[-1]
     # The path of a top-level column adds nothing to the move itself.
     return UpdateColumnPosition(Move(path[-1], kind, beside), path if len(path) > 1 else ())
 
 
-def _identifiers(pending: Pending) -> Iterator[SchemaChange]:
+def _identifier_changes(pending: PendingUpdate) -> Iterator[SchemaChange]:
     if pending.identifier_names is None:
         return
     paths: list[Path] = []
@@ -512,10 +522,10 @@ def _identifiers(pending: Pending) -> Iterator[SchemaChange]:
     for name in pending.identifier_names:
         spot, added = pending.find(name), pending.addition(name)
         if spot is not None and not pending.is_deleted(spot.path):
-            paths.append(_now(pending, spot.path))
+            paths.append(_current_path(pending, spot.path))
             ids.add(spot.column.id if spot.column else None)
         elif added is not None:
-            paths.append(_path(pending, added))
+            paths.append(_target_path(pending, added))
             ids.add(None)
         else:
             raise ColumnNotFoundError(f"column {name} does not exist; it cannot identify a row")
@@ -523,7 +533,7 @@ def _identifiers(pending: Pending) -> Iterator[SchemaChange]:
         yield SetIdentifierFields(tuple(paths))
 
 
-class Update(Protocol):
+class UnionableUpdate(Protocol):
     """The part of a schema update that a union calls."""
 
     def add_column(self, name: Path, data_type: DataType, *, doc: str | None) -> object:
@@ -544,7 +554,7 @@ class Update(Protocol):
 
 
 def union_columns(
-    update: Update, pending: Pending, columns: Sequence[DataField], parent: Path = ()
+    update: UnionableUpdate, pending: PendingUpdate, columns: Sequence[DataField], parent: Path = ()
 ) -> None:
     """Add and widen columns, so that the struct at `parent` has these members.
 
@@ -555,58 +565,64 @@ def union_columns(
         path = (*parent, each.name)
         spot = pending.find(dotted(path))
         if spot is None or spot.path[:-1] != parent:
-            _add(update, path, each)
+            _add_union_column(update, path, each)
             continue
-        _widen(update, pending, spot, each.type)
+        _widen_column(update, pending, spot, each.type)
         if each.description is not None:
             update.update_column(spot.path, doc=each.description)
         if each.default_value is not None:
             update.update_column(spot.path, default=each.default_value)
 
 
-def _add(update: Update, path: Path, column: DataField) -> None:
+def _add_union_column(update: UnionableUpdate, path: Path, column: DataField) -> None:
     optional = column.type.with_nullability(nullable=True)
     update.add_column(path, optional, doc=column.description)
     if column.default_value is not None:
         update.update_column(path, default=column.default_value)
 
 
-def _widen(update: Update, pending: Pending, spot: Spot, other: DataType) -> None:
+def _widen_column(
+    update: UnionableUpdate, pending: PendingUpdate, spot: SchemaPlace, other: DataType
+) -> None:
     if other.nullable and not spot.type.nullable:
         update.make_optional(spot.path)
     match spot.type, other:
         case RowType(), RowType(fields=members):
             union_columns(update, pending, members, spot.path)
         case ArrayType(), ArrayType(element=inner):
-            _widen(update, pending, pending.names.spots[*spot.path, "element"], inner)
+            _widen_column(update, pending, pending.names.spots[*spot.path, "element"], inner)
         case MapType(key=key), MapType(key=wanted, value=inner):
-            _check_key(pending, spot, key, wanted)
-            _widen(update, pending, pending.names.spots[*spot.path, "value"], inner)
+            _check_map_key(pending, spot, key, wanted)
+            _widen_column(update, pending, pending.names.spots[*spot.path, "value"], inner)
         case _ if spot.type.depth or other.depth:
-            raise _neither(spot, spot.type, other)
+            raise _no_common_type_error(spot, spot.type, other)
         case _:
-            _promote(update, pending, spot, other)
+            _promote_type(update, pending, spot, other)
 
 
-def _promote(update: Update, pending: Pending, spot: Spot, other: DataType) -> None:
+def _promote_type(
+    update: UnionableUpdate, pending: PendingUpdate, spot: SchemaPlace, other: DataType
+) -> None:
     version = Rules.of(pending.schema.options).format_version
     if can_promote(spot.type, other, format_version=version):
         update.update_column(spot.path, other)
     elif not can_promote(other, spot.type, format_version=version):
-        raise _neither(spot, spot.type, other)
+        raise _no_common_type_error(spot, spot.type, other)
 
 
-def _check_key(pending: Pending, spot: Spot, key: DataType, other: DataType) -> None:
+def _check_map_key(
+    pending: PendingUpdate, spot: SchemaPlace, key: DataType, other: DataType
+) -> None:
     version = Rules.of(pending.schema.options).format_version
     if not can_promote(other, key, format_version=version):
-        raise state(
+        raise state_error(
             f"column {spot}: a map's key never changes, but {format_type(key)} would have to "
             f"become {format_type(other)}"
         )
 
 
-def _neither(spot: Spot, mine: DataType, other: DataType) -> Exception:
-    return state(
+def _no_common_type_error(spot: SchemaPlace, mine: DataType, other: DataType) -> Exception:
+    return state_error(
         f"column {spot}: neither of {format_type(mine)} and {format_type(other)} can become the "
         "other"
     )
@@ -616,21 +632,21 @@ Name = str | tuple[str, ...]
 """Name of a column: `address.zip`, or `("address", "zip")`."""
 
 
-def parts(name: Name) -> Path:
+def name_parts(name: Name) -> Path:
     """Return a name's parts; a text is one part, with dots or without.
 
     Raises:
         InvalidChangeError: It names nothing.
     """
     given = (name,) if isinstance(name, str) else name
-    if not _are_names(given):
-        raise argument(
+    if not _is_name_sequence(given):
+        raise argument_error(
             f"{excerpt(name)} names no column; give a text such as 'price', or a tuple of such"
         )
     return tuple(given)
 
 
-def _are_names(given: object) -> bool:
+def _is_name_sequence(given: object) -> bool:
     if not isinstance(given, tuple | list) or not given:
         return False
     return all(isinstance(each, str) and each for each in given)
@@ -638,10 +654,10 @@ def _are_names(given: object) -> bool:
 
 def text(name: Name) -> str:
     """Return a name in its dotted form, by which it is looked up."""
-    return dotted(parts(name))
+    return dotted(name_parts(name))
 
 
-def found(pending: Pending, name: Name) -> Spot:
+def find_place(pending: PendingUpdate, name: Name) -> SchemaPlace:
     """Return the place that a name leads to in the schema before.
 
     Raises:
@@ -650,26 +666,26 @@ def found(pending: Pending, name: Name) -> Spot:
     spot = pending.find(text(name))
     if spot is None:
         raise ColumnNotFoundError(
-            f"column {text(name)} does not exist; {meant(text(name), pending.schema.names)}"
+            f"column {text(name)} does not exist; {name_hint(text(name), pending.schema.names)}"
         )
     return spot
 
 
-def column_of(pending: Pending, name: Name, verb: str) -> Spot:
+def require_column(pending: PendingUpdate, name: Name, verb: str) -> SchemaPlace:
     """Return a column of the schema before, or a member of one of its structs.
 
     Raises:
         ColumnNotFoundError: There is nothing of that name.
         InvalidChangeError: It is an element, a key or a value, or is inside a map's key.
     """
-    spot = found(pending, name)
+    spot = find_place(pending, name)
     if spot.in_key or spot.part != "column":
         what = "in a map's key" if spot.in_key else f"a {spot.part}, no column"
-        raise argument(f"{spot} is {what}; it cannot be {verb}")
+        raise argument_error(f"{spot} is {what}; it cannot be {verb}")
     return spot
 
 
-def target_of(pending: Pending, name: Name) -> Spot | Addition:
+def find_update_target(pending: PendingUpdate, name: Name) -> SchemaPlace | ColumnAddition:
     """Return the subject of an update: a place of the schema before, or else a new column.
 
     Raises:
@@ -679,14 +695,14 @@ def target_of(pending: Pending, name: Name) -> Spot | Addition:
     added = pending.addition(text(name))
     if added is not None and pending.find(text(name)) is None:
         return added
-    spot = found(pending, name)
-    refuse_deleted(pending, spot)
+    spot = find_place(pending, name)
+    refuse_deleted_column(pending, spot)
     if spot.in_key:
-        raise argument(f"{spot} is in a map's key, which never changes")
+        raise argument_error(f"{spot} is in a map's key, which never changes")
     return spot
 
 
-def movable(pending: Pending, name: Name) -> tuple[Target, Path]:
+def find_movable_column(pending: PendingUpdate, name: Name) -> tuple[Target, Path]:
     """Return a column that can move, and its struct; a new column takes precedence.
 
     Raises:
@@ -696,21 +712,23 @@ def movable(pending: Pending, name: Name) -> tuple[Target, Path]:
     added = pending.addition(text(name))
     if added is not None:
         return added, added.parent
-    spot = column_of(pending, name, "moved")
-    refuse_deleted(pending, spot)
+    spot = require_column(pending, name, "moved")
+    refuse_deleted_column(pending, spot)
     return spot.path, spot.path[:-1]
 
 
-def struct_of(pending: Pending, name: Name, member: str) -> Path:
+def find_member_struct(pending: PendingUpdate, name: Name, member: str) -> Path:
     """Return the full path of the struct that a new member goes into.
 
     Raises:
         ColumnNotFoundError: There is nothing of that name.
         InvalidChangeError: It is not a struct, will be deleted, or is inside a map's key.
     """
-    spot = found(pending, name)
+    spot = find_place(pending, name)
     if spot.in_key:
-        raise argument(f"{spot} is in a map's key, which never changes; {member} cannot go in")
+        raise argument_error(
+            f"{spot} is in a map's key, which never changes; {member} cannot go in"
+        )
     path, data_type = spot.path, spot.type
     match data_type:
         case ArrayType(element=inner):
@@ -720,22 +738,24 @@ def struct_of(pending: Pending, name: Name, member: str) -> Path:
         case _:
             pass
     if not isinstance(data_type, RowType):
-        raise argument(f"{dotted(path)} is {data_type.root}, no struct; {member} cannot go in")
-    refuse_deleted(pending, spot)
+        raise argument_error(
+            f"{dotted(path)} is {data_type.root}, no struct; {member} cannot go in"
+        )
+    refuse_deleted_column(pending, spot)
     return path
 
 
-def refuse_deleted(pending: Pending, spot: Spot) -> None:
+def refuse_deleted_column(pending: PendingUpdate, spot: SchemaPlace) -> None:
     """Reject updates of a column that will be deleted, or is inside of one that will be.
 
     Raises:
         InvalidChangeError: It will be.
     """
     if pending.is_deleted(spot.path):
-        raise argument(f"column {spot} will be deleted by this update")
+        raise argument_error(f"column {spot} will be deleted by this update")
 
 
-_DOC = its.Form(
+_DOC = its.ArgumentForm(
     "a text, or None", lambda value: value is UNSET or value is None or isinstance(value, str)
 )
 
@@ -755,7 +775,7 @@ class SchemaUpdate:
     """
 
     def __init__(self, schema: Schema) -> None:
-        self._pending = Pending(schema)
+        self._pending = PendingUpdate(schema)
 
     @property
     def allows_incompatible(self) -> bool:
@@ -770,7 +790,7 @@ class SchemaUpdate:
         """
         return compile_changes(self._pending)
 
-    @takes(doc=its.words.or_none())
+    @validate_arguments(doc=its.words.or_none())
     def add_column(
         self,
         name: Name,
@@ -796,16 +816,18 @@ class SchemaUpdate:
                 older rows have no value.
         """
         if isinstance(name, str) and "." in name:
-            raise argument(f"{name} could mean a path or a name; give a tuple of its parts")
-        above, last = parts(name)[:-1], parts(name)[-1]
-        parent = struct_of(self._pending, above, last) if above else ()
-        added = Addition(parent, last, dotted((*above, last)), _type(data_type), doc, default)
-        self._check_free(added)
+            raise argument_error(f"{name} could mean a path or a name; give a tuple of its parts")
+        above, last = name_parts(name)[:-1], name_parts(name)[-1]
+        parent = find_member_struct(self._pending, above, last) if above else ()
+        added = ColumnAddition(
+            parent, last, dotted((*above, last)), _to_data_type(data_type), doc, default
+        )
+        self._check_name_free(added)
         if default is not None and added.type.depth:
-            raise argument(f"column {added.alias} is {added.type.root}, which has no default")
+            raise argument_error(f"column {added.alias} is {added.type.root}, which has no default")
         added.type = added.type.with_nullability(added.type.nullable and not required)
         if not added.type.nullable and default is None:
-            self._check_allowed(f"column {added.alias} cannot be added as required")
+            self._check_incompatible_allowed(f"column {added.alias} cannot be added as required")
         self._pending.additions.append(added)
         return self
 
@@ -817,11 +839,15 @@ class SchemaUpdate:
             InvalidChangeError: It is a list's element or a map's key or value, or this update
                 changes it or adds to it.
         """
-        spot = column_of(self._pending, name, "deleted")
+        spot = require_column(self._pending, name, "deleted")
         if spot.path in self._pending.edits:
-            raise argument(f"column {spot} has updates; it cannot be deleted in the same update")
+            raise argument_error(
+                f"column {spot} has updates; it cannot be deleted in the same update"
+            )
         if any(each.parent[: len(spot.path)] == spot.path for each in self._pending.additions):
-            raise argument(f"column {spot} has additions; it cannot be deleted in the same update")
+            raise argument_error(
+                f"column {spot} has additions; it cannot be deleted in the same update"
+            )
         self._pending.deleted[spot.path] = spot
         return self
 
@@ -832,13 +858,13 @@ class SchemaUpdate:
             ColumnNotFoundError: There was none before this update.
             InvalidChangeError: It will be deleted, or has no name of its own.
         """
-        spot = column_of(self._pending, name, "renamed")
-        (new_name,) = parts((new_name,))
-        refuse_deleted(self._pending, spot)
-        self._edit(spot).new_name = new_name
+        spot = require_column(self._pending, name, "renamed")
+        (new_name,) = name_parts((new_name,))
+        refuse_deleted_column(self._pending, spot)
+        self._column_edit(spot).new_name = new_name
         return self
 
-    @takes(doc=_DOC)
+    @validate_arguments(doc=_DOC)
     def update_column(
         self,
         name: Name,
@@ -861,13 +887,13 @@ class SchemaUpdate:
             InvalidChangeError: It will be deleted, is inside a map's key, cannot become that type,
                 or has no single value to be a default.
         """
-        target = target_of(self._pending, name)
+        target = find_update_target(self._pending, name)
         if not isinstance(data_type, UnsetType):
-            self._retype(target, _type(data_type))
+            self._set_type(target, _to_data_type(data_type))
         if not isinstance(doc, UnsetType):
-            self._comment(target, doc)
+            self._set_comment(target, doc)
         if not isinstance(default, UnsetType):
-            self._default(target, default)
+            self._set_default(target, default)
         return self
 
     def make_optional(self, name: Name) -> Self:
@@ -877,7 +903,7 @@ class SchemaUpdate:
             ColumnNotFoundError: There is none, new or old.
             InvalidChangeError: It will be deleted, or is inside a map's key.
         """
-        self._set_nullable(target_of(self._pending, name), nullable=True)
+        self._set_nullable(find_update_target(self._pending, name), nullable=True)
         return self
 
     def require(self, name: Name) -> Self:
@@ -888,11 +914,11 @@ class SchemaUpdate:
             InvalidChangeError: Older rows may hold NULL, it will be deleted, or is inside a map's
                 key.
         """
-        target = target_of(self._pending, name)
+        target = find_update_target(self._pending, name)
         if not self._pending.is_nullable(target):
             return self
-        if not isinstance(target, Addition) or target.default is None:
-            self._check_allowed(f"column {_named(target)} cannot become required")
+        if not isinstance(target, ColumnAddition) or target.default is None:
+            self._check_incompatible_allowed(f"column {_named(target)} cannot become required")
         self._set_nullable(target, nullable=False)
         return self
 
@@ -902,7 +928,7 @@ class SchemaUpdate:
         Raises:
             ColumnNotFoundError, InvalidChangeError: As `move_before`.
         """
-        return self._move(name, "FIRST")
+        return self._move_column(name, "FIRST")
 
     def move_before(self, name: Name, reference: Name) -> Self:
         """Move a column before another one of its struct; new columns move, too.
@@ -912,7 +938,7 @@ class SchemaUpdate:
             InvalidChangeError: One of them will be deleted, they are the same, or of different
                 structs.
         """
-        return self._move(name, "BEFORE", reference)
+        return self._move_column(name, "BEFORE", reference)
 
     def move_after(self, name: Name, reference: Name) -> Self:
         """Move a column after another one of its struct; new columns move, too.
@@ -920,7 +946,7 @@ class SchemaUpdate:
         Raises:
             ColumnNotFoundError, InvalidChangeError: As `move_before`.
         """
-        return self._move(name, "AFTER", reference)
+        return self._move_column(name, "AFTER", reference)
 
     def set_identifier_fields(self, *names: Name) -> Self:
         """Set the columns that together identify a row; no names: none do.
@@ -941,7 +967,7 @@ class SchemaUpdate:
             InvalidChangeError: A column has a type that neither can become.
         """
         if not isinstance(schema, Schema):
-            raise argument(f"{excerpt(schema)} is no Schema; give one")
+            raise argument_error(f"{excerpt(schema)} is no Schema; give one")
         union_columns(self, self._pending, schema.fields)
         return self
 
@@ -955,88 +981,90 @@ class SchemaUpdate:
         self._pending.ignores_case = not sensitive
         return self
 
-    def _check_free(self, added: Addition) -> None:
+    def _check_name_free(self, added: ColumnAddition) -> None:
         name = dotted(added.path)
         there = self._pending.find(name)
         taken = there is not None and not self._pending.is_deleted(there.path)
         if taken or self._pending.addition(name) is not None:
             raise ColumnExistsError(f"column {name} exists already; choose another name")
 
-    def _check_allowed(self, refusal: str) -> None:
+    def _check_incompatible_allowed(self, refusal: str) -> None:
         if not self._pending.allows_incompatible:
-            raise unsupported(
+            raise unsupported_error(
                 f"{refusal}: older rows have no value; give it a default when adding it, or call "
                 "allow_incompatible_changes() first"
             )
 
-    def _edit(self, spot: Spot) -> Edit:
-        return self._pending.edits.setdefault(spot.path, Edit())
+    def _column_edit(self, spot: SchemaPlace) -> ColumnEdit:
+        return self._pending.edits.setdefault(spot.path, ColumnEdit())
 
-    def _retype(self, target: Spot | Addition, wanted: DataType) -> None:
+    def _set_type(self, target: SchemaPlace | ColumnAddition, wanted: DataType) -> None:
         now = self._pending.type_of(target)
         if now.with_nullability(nullable=True) == wanted.with_nullability(nullable=True):
             return
         if now.depth or wanted.depth:
-            raise state(f"column {_named(target)} is {now.root}; change what it holds instead")
+            raise state_error(
+                f"column {_named(target)} is {now.root}; change what it holds instead"
+            )
         version = Rules.of(self._pending.schema.options).format_version
         if not can_promote(now, wanted, format_version=version):
-            raise state(
+            raise state_error(
                 f"column {_named(target)}: {format_type(now)} cannot become {format_type(wanted)} "
                 "without rewriting files; add a column instead"
             )
         kept = wanted.with_nullability(now.nullable)
-        if isinstance(target, Addition):
+        if isinstance(target, ColumnAddition):
             target.type = kept
         else:
-            self._edit(target).type = kept
+            self._column_edit(target).type = kept
 
-    def _comment(self, target: Spot | Addition, doc: str | None) -> None:
-        if isinstance(target, Addition):
+    def _set_comment(self, target: SchemaPlace | ColumnAddition, doc: str | None) -> None:
+        if isinstance(target, ColumnAddition):
             target.doc = doc
         elif target.column is None:
-            raise argument(f"{target} is a {target.part}, which has no comment of its own")
+            raise argument_error(f"{target} is a {target.part}, which has no comment of its own")
         elif doc != target.column.description or target.path in self._pending.edits:
-            self._edit(target).doc = doc
+            self._column_edit(target).doc = doc
 
-    def _default(self, target: Spot | Addition, default: str | None) -> None:
+    def _set_default(self, target: SchemaPlace | ColumnAddition, default: str | None) -> None:
         if self._pending.type_of(target).depth and default is not None:
-            raise argument(f"column {_named(target)} is nested, so it has no default")
-        if isinstance(target, Addition):
+            raise argument_error(f"column {_named(target)} is nested, so it has no default")
+        if isinstance(target, ColumnAddition):
             target.write_default = default
         elif target.column is None:
-            raise argument(f"{target} is a {target.part}, which has no default of its own")
+            raise argument_error(f"{target} is a {target.part}, which has no default of its own")
         elif default != target.column.default_value or target.path in self._pending.edits:
-            self._edit(target).default = default
+            self._column_edit(target).default = default
 
-    def _set_nullable(self, target: Spot | Addition, *, nullable: bool) -> None:
+    def _set_nullable(self, target: SchemaPlace | ColumnAddition, *, nullable: bool) -> None:
         if self._pending.is_nullable(target) is nullable:
             return
-        if isinstance(target, Addition):
+        if isinstance(target, ColumnAddition):
             target.type = target.type.with_nullability(nullable)
         else:
-            self._edit(target).nullable = nullable
+            self._column_edit(target).nullable = nullable
 
-    def _move(self, name: Name, kind: MoveType, reference: Name | None = None) -> Self:
-        mover, parent = movable(self._pending, name)
+    def _move_column(self, name: Name, kind: MoveType, reference: Name | None = None) -> Self:
+        mover, parent = find_movable_column(self._pending, name)
         if reference is None:
-            self._pending.placings.append(Placing(parent, mover, kind))
+            self._pending.placings.append(ColumnMove(parent, mover, kind))
             return self
-        other, around = movable(self._pending, reference)
+        other, around = find_movable_column(self._pending, reference)
         if around != parent:
-            raise argument(f"{text(name)} and {text(reference)} are not of one struct")
+            raise argument_error(f"{text(name)} and {text(reference)} are not of one struct")
         if other == mover:
-            raise argument(f"column {text(name)} cannot move {kind} itself")
-        self._pending.placings.append(Placing(parent, mover, kind, other))
+            raise argument_error(f"column {text(name)} cannot move {kind} itself")
+        self._pending.placings.append(ColumnMove(parent, mover, kind, other))
         return self
 
 
-def _named(target: Spot | Addition) -> str:
+def _named(target: SchemaPlace | ColumnAddition) -> str:
     return dotted(target.path)
 
 
-def _type(given: DataType | str) -> DataType:
+def _to_data_type(given: DataType | str) -> DataType:
     if isinstance(given, DataType):
         return given
     if isinstance(given, str):
         return read_type(given)
-    raise argument(f"{excerpt(given)} is no data type; give one, or its text")
+    raise argument_error(f"{excerpt(given)} is no data type; give one, or its text")

@@ -21,21 +21,26 @@ from ledger.decide.changes import (
     MetBranch,
     Rollback,
     SetBranch,
-    decide_clock,
+    decide_clock_correction,
 )
-from ledger.decide.format_rules import Formats, refuse_tag
-from ledger.decide.imported_operations import describe_no_ref, describe_ref, no_ref_cells, ref_cells
+from ledger.decide.format_rules import Formats, refuse_inexpressible_tag
+from ledger.decide.imported_operations import (
+    describe_ref,
+    describe_removed_ref,
+    ref_cells,
+    removed_ref_cells,
+)
 from ledger.decide.operation import Cell, DecisionContext, Operation, StateOperation, no_cells
 from ledger.decide.snapshots import (
-    check_reachable,
-    committed_facts,
-    decide_expiry,
-    decide_puffin,
+    check_snapshot_readable,
+    decide_partition_statistics,
+    decide_puffin_statistics,
     decide_snapshot,
-    decide_statistics,
-    decide_tag,
-    listed_facts,
-    tag_holds,
+    decide_snapshot_expiry,
+    decide_tag_change,
+    file_commit_facts,
+    is_tag_as_requested,
+    snapshot_listing_facts,
 )
 from ledger.events.imported import (
     BranchBase,
@@ -76,18 +81,18 @@ from ledger.model.iceberg_objects import SnapshotRef
 from ledger.model.messages import moment, size
 from ledger.model.names import checked_name
 from ledger.model.snapshot import Branch, branch_number
-from ledger.state.owner import ANY_OWNER, DATA_OWNERS, METADATA_OWNERS, refuse_unservable
+from ledger.state.owner import ANY_OWNER, DATA_OWNERS, METADATA_OWNERS, refuse_unservable_options
 from ledger.state.snapshots import MAIN
 from ledger.state.table import TableState
 
 T = TypeVar("T")
 
 
-def _or_unset(value: T | None) -> T | UnsetType:
+def _unset_if_none(value: T | None) -> T | UnsetType:
     return UNSET if value is None else value
 
 
-def met(state: TableState, branch: MetBranch) -> Branch:
+def resolve_seen_branch(state: TableState, branch: MetBranch) -> Branch:
     """Return the branch that a writer saw.
 
     Raises:
@@ -102,7 +107,7 @@ def met(state: TableState, branch: MetBranch) -> Branch:
     return found
 
 
-def decide_on_branch(
+def decide_branch_snapshot(
     state: TableState,
     branch: Branch,
     change: CommitSnapshot | Rollback,
@@ -123,7 +128,7 @@ def decide_on_branch(
         FormatError: The table's formats cannot express a file.
         NotFoundError: The snapshot to roll back to cannot be read on the branch.
     """
-    common = listed_facts(
+    common = snapshot_listing_facts(
         state,
         change,
         formats,
@@ -133,13 +138,13 @@ def decide_on_branch(
     )
     line: dict[str, Any] = {"branch_name": branch.name, "parent_snapshot_id": branch.head_id}
     if isinstance(change, CommitSnapshot):
-        said = committed_facts(change, branch.snapshot, schema_id)
+        said = file_commit_facts(change, branch.snapshot, schema_id)
         return BranchCommitted(**common, **said, **line)
     target = change.target_snapshot_id
     if target not in branch.snapshot_ids and target != branch.base_snapshot_id:
         raise NotFoundError(
             f"branch {branch.name!r} cannot be rolled back to snapshot {target}: it holds "
-            f"{known_ids(branch)}"
+            f"{branch_snapshots_text(branch)}"
         )
     return BranchCommitted(**common, **line, commit_kind="OVERWRITE", target_snapshot_id=target)
 
@@ -168,7 +173,7 @@ def decide_fast_forward(
         FormatError: The table's formats cannot express a file.
     """
     _refuse_diverged(state, branch, change)
-    common = listed_facts(
+    common = snapshot_listing_facts(
         state,
         change,
         formats,
@@ -183,7 +188,7 @@ def decide_fast_forward(
     )
 
 
-def known_ids(branch: Branch) -> str:
+def branch_snapshots_text(branch: Branch) -> str:
     """Return the snapshots that a branch holds, as display text."""
     own = branch.snapshot_ids
     said = f"snapshot {branch.base_snapshot_id}, which it begins with"
@@ -216,7 +221,7 @@ def _refuse_diverged(state: TableState, branch: Branch, change: FastForward) -> 
         )
 
 
-def decide_branch(state: TableState, change: SetBranch, formats: Formats) -> SnapshotRefSet:
+def decide_set_branch(state: TableState, change: SetBranch, formats: Formats) -> SnapshotRefSet:
     """Return the event that begins a branch.
 
     Raises:
@@ -244,17 +249,17 @@ def decide_branch(state: TableState, change: SetBranch, formats: Formats) -> Sna
     if change.name == MAIN or change.name in state.tags:
         what = "what every table begins with" if change.name == MAIN else "a tag"
         raise AlreadyExistsError(f"{change.name!r} is {what}; give the branch another name")
-    refuse_tag(state, change.name, formats)
-    check_reachable(state, change.snapshot_id)
+    refuse_inexpressible_tag(state, change.name, formats)
+    check_snapshot_readable(state, change.snapshot_id)
     if state.branch_number(change.snapshot_id):
         raise InvalidChangeError(
             f"snapshot {change.snapshot_id} is of a branch, and branches begin with snapshots of "
             "main: fast-forward main to it first, or begin with the snapshot that it begins with"
         )
-    return SnapshotRefSet(change.name, _ref(change), _base(change))
+    return SnapshotRefSet(change.name, _snapshot_ref(change), _branch_base(change))
 
 
-def _ref(change: SetBranch) -> SnapshotRef:
+def _snapshot_ref(change: SetBranch) -> SnapshotRef:
     return SnapshotRef(
         snapshot_id=change.snapshot_id,
         type="branch",
@@ -264,18 +269,18 @@ def _ref(change: SetBranch) -> SnapshotRef:
     )
 
 
-def _base(change: SetBranch) -> BranchBase:
+def _branch_base(change: SetBranch) -> BranchBase:
     totals = change.totals
     return BranchBase(
         version=change.base_version,
         record_count=totals.record_count,
         file_size_in_bytes=totals.file_size_in_bytes,
         file_count=totals.file_count,
-        last_file_creation_time=_or_unset(totals.last_file_creation_time),
+        last_file_creation_time=_unset_if_none(totals.last_file_creation_time),
     )
 
 
-def branch_holds(state: TableState, change: SetBranch) -> bool:
+def is_branch_as_requested(state: TableState, change: SetBranch) -> bool:
     """Return whether a branch already begins as requested, without snapshots of its own."""
     there = state.branches.get(change.name)
     asked = (
@@ -308,7 +313,7 @@ def decide_branch_expiry(state: TableState, change: ExpireSnapshots) -> Snapshot
     if earliest not in branch.snapshot_ids:
         raise InvalidChangeError(
             f"expiring what is before snapshot {earliest} would leave branch {branch.name!r} "
-            f"none; it holds {known_ids(branch)}"
+            f"none; it holds {branch_snapshots_text(branch)}"
         )
     return SnapshotsExpired(earliest_snapshot_id=earliest)
 
@@ -319,8 +324,8 @@ def _decide_snapshot(
     state, schema = context.state, context.schema
     context.refuse_names(state, schema, change)
     if change.branch is not None:
-        branch = met(state, change.branch)
-        return decide_on_branch(state, branch, change, context.formats, schema.id)
+        branch = resolve_seen_branch(state, change.branch)
+        return decide_branch_snapshot(state, branch, change, context.formats, schema.id)
     context.snapshot_id += 1
     event = decide_snapshot(
         state,
@@ -340,7 +345,7 @@ def _decide_fast_forward(context: DecisionContext, change: asked.FastForward) ->
     context.snapshot_id += 1
     return decide_fast_forward(
         state,
-        met(state, change.branch),
+        resolve_seen_branch(state, change.branch),
         change,
         context.formats,
         snapshot_id=context.snapshot_id,
@@ -354,24 +359,24 @@ def _decide_expiry(
     of_branch = context.state.branch_number(change.earliest_snapshot_id)
     if of_branch:
         return decide_branch_expiry(context.state, change)
-    return decide_expiry(context.state, change)
+    return decide_snapshot_expiry(context.state, change)
 
 
 def _decide_tag(
     context: DecisionContext, change: asked.TagChange
 ) -> TagCreated | TagReplaced | TagDeleted | None:
-    if not context.is_first and tag_holds(context.state, change):
+    if not context.is_first and is_tag_as_requested(context.state, change):
         return None
-    return decide_tag(context.state, change, context.formats)
+    return decide_tag_change(context.state, change, context.formats)
 
 
 def _decide_branch(context: DecisionContext, change: asked.SetBranch) -> SnapshotRefSet | None:
-    if (change.resets or not context.is_first) and branch_holds(context.state, change):
+    if (change.resets or not context.is_first) and is_branch_as_requested(context.state, change):
         return None
-    return decide_branch(context.state, change, context.formats)
+    return decide_set_branch(context.state, change, context.formats)
 
 
-def _decide_no_branch(
+def _decide_branch_deletion(
     context: DecisionContext, change: asked.DeleteBranch
 ) -> SnapshotRefRemoved | None:
     if not context.is_first and change.name not in context.state.branches:
@@ -379,12 +384,12 @@ def _decide_no_branch(
     return SnapshotRefRemoved(context.state.branch(change.name).name)
 
 
-def _decide_drop(context: DecisionContext, change: asked.DropTable) -> TableDropped:
+def _decide_table_drop(context: DecisionContext, change: asked.DropTable) -> TableDropped:
     name = TableName(change.database, change.name)
     return TableDropped(identifier=name, table_id=context.state.table_id)
 
 
-def _decide_owner(context: DecisionContext, change: asked.SetOwner) -> OwnerSet | None:
+def _decide_owner_change(context: DecisionContext, change: asked.SetOwner) -> OwnerSet | None:
     state, owner = context.state, context.state.owner
     if (owner.kind, owner.protocol) == (change.owner, change.protocol):
         return None
@@ -402,24 +407,24 @@ def _decide_owner(context: DecisionContext, change: asked.SetOwner) -> OwnerSet 
             "first (lakeledger serve-table --back)",
             kind="SERVED",
         )
-    refuse_unservable(context.schema.options, change.protocol)
+    refuse_unservable_options(context.schema.options, change.protocol)
     return OwnerSet(owner="served", protocol=change.protocol)
 
 
-def _clock(fact: ClockCorrected) -> Iterator[tuple[Cell, Any]]:
+def _clock_cells(fact: ClockCorrected) -> Iterator[tuple[Cell, Any]]:
     yield ("clock",), fact.true_time_millis
 
 
-def _rules(fact: FormatRulesRaised) -> Iterator[tuple[Cell, Any]]:
+def _format_rule_cells(fact: FormatRulesRaised) -> Iterator[tuple[Cell, Any]]:
     for name, number in fact.rules.items():
         yield ("formatRules", name), number
 
 
-def _promoted(_fact: TablePromoted) -> Iterator[tuple[Cell, Any]]:
+def _promotion_cells(_fact: TablePromoted) -> Iterator[tuple[Cell, Any]]:
     yield ("owner",), "ledger"
 
 
-def _owner(fact: OwnerSet) -> Iterator[tuple[Cell, Any]]:
+def _owner_cells(fact: OwnerSet) -> Iterator[tuple[Cell, Any]]:
     served = fact.protocol is not UNSET
     yield ("owner",), f"{fact.owner} ({fact.protocol})" if served else fact.owner
 
@@ -440,11 +445,11 @@ def _describe_rules(fact: FormatRulesRaised) -> str:
     return f"the rules of its formats are at least {named} from now on"
 
 
-def _snapshot(fact: SnapshotFacts) -> Iterator[tuple[Cell, Any]]:
+def _snapshot_cells(fact: SnapshotFacts) -> Iterator[tuple[Cell, Any]]:
     yield ("snapshots",), fact.snapshot_id
 
 
-def _fast_forward(fact: SnapshotCommitted) -> Iterator[tuple[Cell, Any]]:
+def _fast_forward_claims(fact: SnapshotCommitted) -> Iterator[tuple[Cell, Any]]:
     """Yield the cells by which main and the branch must not have changed; nothing for a commit."""
     head = fact.fast_forward_to
     if not isinstance(head, UnsetType):
@@ -453,22 +458,24 @@ def _fast_forward(fact: SnapshotCommitted) -> Iterator[tuple[Cell, Any]]:
         yield ("ref", head.branch_name), None
 
 
-def _of_branch(fact: BranchCommitted) -> Iterator[tuple[Cell, Any]]:
+def _branch_snapshot_cells(fact: BranchCommitted) -> Iterator[tuple[Cell, Any]]:
     yield ("branch", fact.branch_name), fact.snapshot_id
 
 
-def _needs_branch(fact: BranchCommitted) -> Iterator[tuple[Cell, Any]]:
+def _branch_claims(fact: BranchCommitted) -> Iterator[tuple[Cell, Any]]:
     """Yield the cells by which the branch must not have been reset or, for a rollback, changed."""
     yield ("ref", fact.branch_name), None
     if fact.target_snapshot_id is not UNSET:
         yield ("branch", fact.branch_name), fact.parent_snapshot_id
 
 
-def _describe_on_branch(fact: BranchCommitted) -> str:
+def _describe_branch_commit(fact: BranchCommitted) -> str:
     done: str = fact.commit_kind
     if fact.target_snapshot_id is not UNSET:
         done = f"rolled back to snapshot {fact.target_snapshot_id}"
-    return f"branch {fact.branch_name}: snapshot {fact.snapshot_id}: {done}, {_difference(fact)}"
+    return (
+        f"branch {fact.branch_name}: snapshot {fact.snapshot_id}: {done}, {_size_change_text(fact)}"
+    )
 
 
 def _describe_snapshot(fact: SnapshotCommitted) -> str:
@@ -476,44 +483,44 @@ def _describe_snapshot(fact: SnapshotCommitted) -> str:
     if not isinstance(fact.fast_forward_to, UnsetType):
         head = fact.fast_forward_to
         done = f"fast-forwarded to branch {head.branch_name} (snapshot {head.snapshot_id})"
-    return f"snapshot {fact.snapshot_id}: {done}, {_difference(fact)}"
+    return f"snapshot {fact.snapshot_id}: {done}, {_size_change_text(fact)}"
 
 
-def _unseen(fact: RolledBack) -> Iterator[tuple[Cell, Any]]:
+def _unseen_snapshot_claims(fact: RolledBack) -> Iterator[tuple[Cell, Any]]:
     """Yield the cell by which main must not have a snapshot that the rollback would undo unseen."""
     yield ("snapshots",), fact.snapshot_id - 1
 
 
-def _tagged(fact: TagCreated | TagReplaced) -> Iterator[tuple[Cell, Any]]:
+def _tag_cells(fact: TagCreated | TagReplaced) -> Iterator[tuple[Cell, Any]]:
     yield ("tag", fact.tag_name), (fact.snapshot_id, fact.time_retained_millis)
 
 
-def _untagged(fact: TagDeleted) -> Iterator[tuple[Cell, Any]]:
+def _deleted_tag_cells(fact: TagDeleted) -> Iterator[tuple[Cell, Any]]:
     yield ("tag", fact.tag_name), None
 
 
-def _expired(fact: SnapshotsExpired) -> Iterator[tuple[Cell, Any]]:
+def _expiry_cells(fact: SnapshotsExpired) -> Iterator[tuple[Cell, Any]]:
     yield ("earliestSnapshot",), fact.earliest_snapshot_id
 
 
-def _statistics(fact: PartitionStatisticsSet) -> Iterator[tuple[Cell, Any]]:
+def _partition_statistics_cells(fact: PartitionStatisticsSet) -> Iterator[tuple[Cell, Any]]:
     file = fact.partition_statistics
     yield ("partitionStatistics", file.snapshot_id), (file.statistics_path, file.file_size_in_bytes)
 
 
-def _puffin(fact: StatisticsSet) -> Iterator[tuple[Cell, Any]]:
+def _puffin_statistics_cells(fact: StatisticsSet) -> Iterator[tuple[Cell, Any]]:
     yield ("statistics", fact.statistics.snapshot_id), fact.statistics
 
 
-def _created(_fact: TableCreated) -> Iterator[tuple[Cell, Any]]:
+def _created_table_cells(_fact: TableCreated) -> Iterator[tuple[Cell, Any]]:
     yield ("table",), "created"
 
 
-def _dropped(_fact: TableDropped) -> Iterator[tuple[Cell, Any]]:
+def _dropped_table_cells(_fact: TableDropped) -> Iterator[tuple[Cell, Any]]:
     yield ("table",), "dropped"
 
 
-def _difference(fact: SnapshotFacts) -> str:
+def _size_change_text(fact: SnapshotFacts) -> str:
     rows, files = fact.delta_record_count, fact.delta_file_count
     changed = f"{rows:+,} rows, {files:+,} {'file' if abs(files) == 1 else 'files'}"
     sign = "-" if fact.delta_file_size_in_bytes < 0 else "+"
@@ -524,25 +531,25 @@ def _describe_rollback(fact: RolledBack) -> str:
     tag = "" if fact.target_tag_name is UNSET else f" (tag {fact.target_tag_name})"
     return (
         f"snapshot {fact.snapshot_id}: rolled back to snapshot {fact.target_snapshot_id}{tag}, "
-        f"{_difference(fact)}"
+        f"{_size_change_text(fact)}"
     )
 
 
-def describe_creation(fact: TableCreated) -> str:
+def describe_table_creation(fact: TableCreated) -> str:
     """Return the display text of a table's creation, with its source."""
-    said = f"created table {_name(fact.identifier)} with {len(fact.schema.fields)} columns"
+    said = f"created table {_dotted_name(fact.identifier)} with {len(fact.schema.fields)} columns"
     origin = fact.origin
     if isinstance(origin, UnsetType):
         return said
     return f"{said}, from {str(type(origin).__struct_config__.tag).title()}'s {origin.source}"
 
 
-def describe_drop(fact: TableDropped) -> str:
+def describe_table_drop(fact: TableDropped) -> str:
     """Return the display text of a table's drop."""
-    return f"dropped table {_name(fact.identifier)}"
+    return f"dropped table {_dotted_name(fact.identifier)}"
 
 
-def describe_correction(fact: ClockCorrected) -> str:
+def describe_clock_correction(fact: ClockCorrected) -> str:
     """Return the display text of a clock's correction."""
     return (
         f"corrected the clock: the commits from version {fact.first_version} on took effect by "
@@ -550,7 +557,7 @@ def describe_correction(fact: ClockCorrected) -> str:
     )
 
 
-def _name(name: TableName) -> str:
+def _dotted_name(name: TableName) -> str:
     return f"{name.database_name}.{name.table_name}"
 
 
@@ -561,8 +568,8 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         decide=_decide_snapshot,
         asks_formats=True,
         owners=DATA_OWNERS,
-        sets=_snapshot,
-        claims=_fast_forward,
+        sets=_snapshot_cells,
+        claims=_fast_forward_claims,
         says=_describe_snapshot,
         alters=False,
     ),
@@ -573,16 +580,16 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         decide=_decide_fast_forward,
         asks_formats=True,
         owners=DATA_OWNERS,
-        sets=_snapshot,
-        claims=_fast_forward,
+        sets=_snapshot_cells,
+        claims=_fast_forward_claims,
         says=_describe_snapshot,
         alters=False,
     ),
     Operation(
         facts=(BranchCommitted,),
-        sets=_of_branch,
-        claims=_needs_branch,
-        says=_describe_on_branch,
+        sets=_branch_snapshot_cells,
+        claims=_branch_claims,
+        says=_describe_branch_commit,
         alters=False,
     ),
     StateOperation(
@@ -598,11 +605,11 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
     StateOperation(
         asked=asked.DeleteBranch,
         facts=(SnapshotRefRemoved,),
-        decide=_decide_no_branch,
+        decide=_decide_branch_deletion,
         asks_formats=False,
         owners=METADATA_OWNERS,
-        sets=no_ref_cells,
-        says=describe_no_ref,
+        sets=removed_ref_cells,
+        says=describe_removed_ref,
         alters=False,
     ),
     StateOperation(
@@ -611,8 +618,8 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         decide=_decide_snapshot,
         asks_formats=True,
         owners=DATA_OWNERS,
-        sets=_snapshot,
-        claims=_unseen,
+        sets=_snapshot_cells,
+        claims=_unseen_snapshot_claims,
         says=_describe_rollback,
         alters=False,
     ),
@@ -622,7 +629,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         decide=_decide_tag,
         asks_formats=True,
         owners=METADATA_OWNERS,
-        sets=_tagged,
+        sets=_tag_cells,
         says=lambda it: f"tagged snapshot {it.snapshot_id} as {it.tag_name}",
         alters=False,
     ),
@@ -632,7 +639,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         decide=_decide_tag,
         asks_formats=True,
         owners=METADATA_OWNERS,
-        sets=_tagged,
+        sets=_tag_cells,
         says=lambda it: f"moved tag {it.tag_name} to snapshot {it.snapshot_id}",
         alters=False,
     ),
@@ -642,7 +649,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         decide=_decide_tag,
         asks_formats=False,
         owners=METADATA_OWNERS,
-        sets=_untagged,
+        sets=_deleted_tag_cells,
         says=lambda it: f"deleted tag {it.tag_name}",
         alters=False,
     ),
@@ -652,7 +659,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         decide=_decide_expiry,
         asks_formats=False,
         owners=METADATA_OWNERS,
-        sets=_expired,
+        sets=_expiry_cells,
         # It only moves a bound forward.
         claims=no_cells,
         says=lambda it: f"expired the snapshots before {it.earliest_snapshot_id}",
@@ -661,10 +668,10 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
     StateOperation(
         asked=asked.SetPartitionStatistics,
         facts=(PartitionStatisticsSet,),
-        decide=lambda context, change: decide_statistics(context.state, change),
+        decide=lambda context, change: decide_partition_statistics(context.state, change),
         asks_formats=False,
         owners=METADATA_OWNERS,
-        sets=_statistics,
+        sets=_partition_statistics_cells,
         says=lambda it: (
             f"published partition statistics of snapshot {it.partition_statistics.snapshot_id}"
         ),
@@ -673,55 +680,55 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
     StateOperation(
         asked=asked.SetStatistics,
         facts=(StatisticsSet,),
-        decide=lambda context, change: decide_puffin(context.state, change),
+        decide=lambda context, change: decide_puffin_statistics(context.state, change),
         asks_formats=False,
         owners=METADATA_OWNERS,
-        sets=_puffin,
+        sets=_puffin_statistics_cells,
         says=lambda it: f"published statistics of snapshot {it.statistics.snapshot_id}",
         alters=False,
     ),
     Operation(
         facts=(TablePromoted,),
-        sets=_promoted,
+        sets=_promotion_cells,
         says=_describe_promotion,
     ),
     StateOperation(
         asked=asked.SetOwner,
         facts=(OwnerSet,),
-        decide=_decide_owner,
+        decide=_decide_owner_change,
         asks_formats=False,
         owners=METADATA_OWNERS,
-        sets=_owner,
+        sets=_owner_cells,
         says=_describe_owner,
     ),
     Operation(
         facts=(FormatRulesRaised,),
-        sets=_rules,
+        sets=_format_rule_cells,
         claims=no_cells,
         says=_describe_rules,
     ),
     StateOperation(
         asked=CorrectClock,
         facts=(ClockCorrected,),
-        decide=lambda context, change: decide_clock(context.state, change),
+        decide=lambda context, change: decide_clock_correction(context.state, change),
         asks_formats=False,
         owners=ANY_OWNER,
-        sets=_clock,
-        says=describe_correction,
+        sets=_clock_cells,
+        says=describe_clock_correction,
     ),
     StateOperation(
         asked=asked.DropTable,
         facts=(TableDropped,),
-        decide=_decide_drop,
+        decide=_decide_table_drop,
         asks_formats=False,
         owners=ANY_OWNER,
-        sets=_dropped,
+        sets=_dropped_table_cells,
         claims=no_cells,
-        says=describe_drop,
+        says=describe_table_drop,
     ),
     Operation(
         facts=(TableCreated,),
-        sets=_created,
-        says=describe_creation,
+        sets=_created_table_cells,
+        says=describe_table_creation,
     ),
 )

@@ -15,11 +15,11 @@ from attrs import evolve
 from msgspec import UNSET, Raw, UnsetType
 
 from ledger.decide.bounds import (
-    check_facts,
-    check_file,
+    check_file_numbers,
     check_numbers,
-    check_partitions,
-    check_sums,
+    check_partition_values,
+    check_snapshot_facts,
+    check_sum_bounds,
 )
 from ledger.decide.changes import (
     CommitSnapshot,
@@ -34,8 +34,8 @@ from ledger.decide.changes import (
     SnapshotChange,
     TagChange,
 )
-from ledger.decide.format_rules import Formats, refuse_files, refuse_tag
-from ledger.decide.table_options import PERSONAL_OPTION, Marked
+from ledger.decide.format_rules import Formats, refuse_inexpressible_files, refuse_inexpressible_tag
+from ledger.decide.table_options import PERSONAL_OPTION, MarkedColumns
 from ledger.events.imported import SnapshotsRemoved, StatisticsSet
 from ledger.events.snapshots import (
     NO_FILES,
@@ -47,8 +47,8 @@ from ledger.events.snapshots import (
     TagDeleted,
     TagReplaced,
 )
-from ledger.locations import escapes, is_absolute
-from ledger.model.credentials import advice, carries_credentials
+from ledger.locations import is_absolute, may_escape_folder
+from ledger.model.credentials import carries_credentials, credentials_error_text
 from ledger.model.errors import AlreadyExistsError, InvalidChangeError, NotFoundError
 from ledger.model.file_change import FileChange, inline_files
 from ledger.model.iceberg_layout import spec_of_id
@@ -62,7 +62,7 @@ _BY_POSITION: Final = "position-deletes"
 _BY_VALUE: Final = "equality-deletes"
 
 
-def check_later_facts(
+def check_file_references(
     state: TableState, file: FileChange, check_path: Callable[[str], None]
 ) -> None:
     """Reject a file with references that do not exist, or fields that its kind cannot have.
@@ -75,14 +75,18 @@ def check_later_facts(
     Raises:
         InvalidChangeError: It does.
     """
-    for problem in (_sorted(state, file), _compares(state, file), _deletes_from(file)):
+    for problem in (
+        _sort_order_problem(state, file),
+        _equality_ids_problem(state, file),
+        _deletion_target_problem(file),
+    ):
         if problem is not None:
             raise InvalidChangeError(f"file {file.path} {problem}")
     if not isinstance(file.referenced_data_file, UnsetType):
         check_path(file.referenced_data_file)
 
 
-def _sorted(state: TableState, file: FileChange) -> str | None:
+def _sort_order_problem(state: TableState, file: FileChange) -> str | None:
     order_id = file.sort_order_id
     if isinstance(order_id, UnsetType):
         return None
@@ -94,7 +98,7 @@ def _sorted(state: TableState, file: FileChange) -> str | None:
     return f"names sort order {order_id}; the table has {', '.join(map(str, known))}"
 
 
-def _compares(state: TableState, file: FileChange) -> str | None:
+def _equality_ids_problem(state: TableState, file: FileChange) -> str | None:
     ids = file.equality_ids
     if isinstance(ids, UnsetType):
         return None
@@ -109,9 +113,9 @@ def _compares(state: TableState, file: FileChange) -> str | None:
     return None
 
 
-def _deletes_from(file: FileChange) -> str | None:
+def _deletion_target_problem(file: FileChange) -> str | None:
     if file.is_vector:
-        return _vector(file)
+        return _deletion_vector_problem(file)
     if not isinstance(file.referenced_data_file, UnsetType) and file.content != _BY_POSITION:
         return f"has a referenced_data_file, and only {_BY_POSITION} are of one: leave it out"
     if file.content_offset is UNSET and file.content_size_in_bytes is UNSET:
@@ -119,7 +123,7 @@ def _deletes_from(file: FileChange) -> str | None:
     return "has a content_offset or content_size_in_bytes, and is no deletion vector in Puffin"
 
 
-def _vector(file: FileChange) -> str | None:
+def _deletion_vector_problem(file: FileChange) -> str | None:
     offset, size = file.content_offset, file.content_size_in_bytes
     if isinstance(offset, UnsetType) or isinstance(size, UnsetType):
         return "is a deletion vector: give its content_offset and content_size_in_bytes"
@@ -163,11 +167,11 @@ def decide_snapshot(
         FormatError: The table's formats cannot express a file.
     """
     before = evolve(state.totals, record_count=records)
-    common = listed_facts(
+    common = snapshot_listing_facts(
         state, change, formats, snapshot_id=snapshot_id, schema_id=schema_id, before=before
     )
     if isinstance(change, Rollback):
-        check_reachable(state, change.target_snapshot_id)
+        check_snapshot_readable(state, change.target_snapshot_id)
         if state.branch_number(change.target_snapshot_id):
             raise InvalidChangeError(
                 f"snapshot {change.target_snapshot_id} is of a branch: main gets a branch's "
@@ -176,16 +180,16 @@ def decide_snapshot(
         return RolledBack(
             **common,
             target_snapshot_id=change.target_snapshot_id,
-            target_tag_name=_or_unset(change.target_tag_name),
+            target_tag_name=_unset_if_none(change.target_tag_name),
         )
-    facts = committed_facts(change, state.snapshot, schema_id)
+    facts = file_commit_facts(change, state.snapshot, schema_id)
     next_row_id = state.origin.next_row_id_after(change.files)
     if next_row_id is not UNSET:
         facts["next_row_id"] = next_row_id
     return SnapshotCommitted(**common, **facts)
 
 
-def listed_facts(
+def snapshot_listing_facts(
     state: TableState,
     change: SnapshotChange,
     formats: Formats,
@@ -209,18 +213,18 @@ def listed_facts(
         FormatError: The table's formats cannot express a file.
     """
     check_numbers(change, "the snapshot")
-    _check_files(state, change, schema_id)
+    _check_file_changes(state, change, schema_id)
     is_back = not isinstance(change, CommitSnapshot)
     written = change.written or change.files
     if not is_back:
-        _refuse_exposed(state, written)
-    listed = readable_files(written)
+        _refuse_personal_values(state, written)
+    listed = encode_checked_files(written)
     facts = change.facts if isinstance(change, CommitSnapshot) else {}
-    refuse_files(state, change.files, facts, formats, is_back=is_back)
+    refuse_inexpressible_files(state, change.files, facts, formats, is_back=is_back)
     if not is_back:
-        check_partitions(written)
+        check_partition_values(written)
     sums = FileSums.of(change.files)
-    check_sums(_sums(before, sums))
+    check_sum_bounds(_named_sums(before, sums))
     inline = change.reference is None and change.files
     return {
         "snapshot_id": snapshot_id,
@@ -230,15 +234,15 @@ def listed_facts(
         "delta_record_count": sums.record_count,
         "delta_file_count": sums.file_count,
         "delta_file_size_in_bytes": sums.file_size_in_bytes,
-        "last_file_creation_time": _or_unset(sums.last_file_creation_time),
+        "last_file_creation_time": _unset_if_none(sums.last_file_creation_time),
         "named_schema_ids": _named_schema_ids(change.files),
-        "summary": _summary(state, change),
+        "summary": _snapshot_summary(state, change),
         "files": Raw(listed) if inline else NO_FILES,
-        "changes": _or_unset(change.reference),
+        "changes": _unset_if_none(change.reference),
     }
 
 
-def committed_facts(
+def file_commit_facts(
     change: CommitSnapshot, before: Snapshot | None, schema_id: int
 ) -> dict[str, Any]:
     """Return the further fields of a commit of files, some inherited from the snapshot before.
@@ -246,22 +250,22 @@ def committed_facts(
     Raises:
         InvalidChangeError: A number is out of its bounds.
     """
-    check_facts(change.facts)
+    check_snapshot_facts(change.facts)
     return {
         "commit_kind": change.commit_kind,
         "commit_identifier": change.commit_identifier,
-        **_facts(change.facts, before, schema_id),
+        **_snapshot_facts(change.facts, before, schema_id),
     }
 
 
-def _summary(state: TableState, change: SnapshotChange) -> dict[str, str] | UnsetType:
+def _snapshot_summary(state: TableState, change: SnapshotChange) -> dict[str, str] | UnsetType:
     if not isinstance(change, CommitSnapshot):
         return state.origin.snapshot_summary(change.files, "OVERWRITE", {})
     properties = change.facts.get("snapshot_properties") or {}
     return state.origin.snapshot_summary(change.files, change.commit_kind, properties)
 
 
-def _sums(totals: Totals, sums: FileSums) -> Iterator[tuple[str, int]]:
+def _named_sums(totals: Totals, sums: FileSums) -> Iterator[tuple[str, int]]:
     yield "rows added", sums.record_count
     yield "rows in total", totals.record_count + sums.record_count
     yield "bytes added", sums.file_size_in_bytes
@@ -269,15 +273,17 @@ def _sums(totals: Totals, sums: FileSums) -> Iterator[tuple[str, int]]:
 
 
 def _named_schema_ids(files: tuple[FileChange, ...]) -> tuple[int, ...]:
-    return tuple(sorted({each.schema_id for each in files if is_named(each)}))
+    return tuple(sorted({each.schema_id for each in files if is_read_by_name(each)}))
 
 
-def is_named(file: FileChange) -> bool:
+def is_read_by_name(file: FileChange) -> bool:
     """Return whether a file is added whose columns are found by name only."""
     return file.kind == "ADD" and not file.field_ids
 
 
-def _facts(asked: Mapping[str, Any], before: Snapshot | None, schema_id: int) -> dict[str, Any]:
+def _snapshot_facts(
+    asked: Mapping[str, Any], before: Snapshot | None, schema_id: int
+) -> dict[str, Any]:
     """Return a snapshot's further facts, some inherited from the snapshot before.
 
     As in Paimon's commit: a watermark never decreases, and column statistics stay valid while the
@@ -293,7 +299,7 @@ def _facts(asked: Mapping[str, Any], before: Snapshot | None, schema_id: int) ->
     return facts
 
 
-def readable_files(files: tuple[FileChange, ...]) -> bytes:
+def encode_checked_files(files: tuple[FileChange, ...]) -> bytes:
     """Return the JSON of a file list, checked to be decodable: Python checks no types.
 
     Raises:
@@ -307,11 +313,11 @@ def readable_files(files: tuple[FileChange, ...]) -> bytes:
     return body
 
 
-def _or_unset(value: Any) -> Any:
+def _unset_if_none(value: Any) -> Any:
     return UNSET if value is None else value
 
 
-def _check_files(state: TableState, change: SnapshotChange, schema_id: int) -> None:
+def _check_file_changes(state: TableState, change: SnapshotChange, schema_id: int) -> None:
     used = {each.spec_id for each in change.files}
     there = (spec_of_id(state.specs, each) for each in used)
     widths = {each.spec_id: len(each.fields) for each in there if each is not None}
@@ -319,8 +325,8 @@ def _check_files(state: TableState, change: SnapshotChange, schema_id: int) -> N
     for each in change.files:
         if each.kind == "ADD" and isinstance(change, CommitSnapshot):
             # What goes, or comes back, is as it once came.
-            check_file(each)
-            check_later_facts(state, each, check_file_path)
+            check_file_numbers(each)
+            check_file_references(state, each, check_file_path)
             check_file_path(each.path)
             _check_extra_files(each)
         if each.path in seen:
@@ -340,14 +346,14 @@ def _check_files(state: TableState, change: SnapshotChange, schema_id: int) -> N
             raise InvalidChangeError(f"file {each.path} has a negative count or size")
 
 
-def _refuse_exposed(state: TableState, files: tuple[FileChange, ...]) -> None:
+def _refuse_personal_values(state: TableState, files: tuple[FileChange, ...]) -> None:
     """Check that no added file has personal values in the line, which could not be erased."""
-    marked = Marked.of(state.schema) if state.keeps_outside else None
+    marked = MarkedColumns.of(state.schema) if state.keeps_outside else None
     if marked is None:
         return
     specs = {each.spec_id: each for each in state.specs}
     for each in files:
-        if each.kind == "ADD" and marked.exposed(each, specs[each.spec_id]):
+        if each.kind == "ADD" and marked.holds_personal_value(each, specs[each.spec_id]):
             raise InvalidChangeError(
                 f"file {each.path} has bounds or partition values of a column that is personal by "
                 f"now ({PERSONAL_OPTION}), and the line would hold them for ever; retry"
@@ -361,13 +367,15 @@ def check_file_path(path: str) -> None:
         InvalidChangeError: It is or does, or it is half a URL.
     """
     if carries_credentials(path):
-        raise InvalidChangeError(f"file path {advice(path)}")
-    if is_absolute(path) and escapes(path):
+        raise InvalidChangeError(f"file path {credentials_error_text(path)}")
+    if is_absolute(path) and may_escape_folder(path):
         raise InvalidChangeError(
             f"file path {path!r} has a '..' segment or a NUL, and readers disagree what that "
             "means; spell it out"
         )
-    if escapes(path) or (not is_absolute(path) and not {"", "."}.isdisjoint(path.split("/"))):
+    if may_escape_folder(path) or (
+        not is_absolute(path) and not {"", "."}.isdisjoint(path.split("/"))
+    ):
         raise InvalidChangeError(
             f"file path {path!r} is empty or leaves the table's location; name it below the "
             "location, or absolutely"
@@ -384,18 +392,18 @@ def _check_extra_files(file: FileChange) -> None:
     """Reject extra files that are not in the folder of their file, as Paimon expects them."""
     names: Any = file.extra_files
     for each in names if isinstance(names, tuple) else ():
-        if not isinstance(each, str) or not _is_segment(each):
+        if not isinstance(each, str) or not _is_path_segment(each):
             raise InvalidChangeError(
                 f"file {file.path} has the extra file {each!r}: name it by its last segment, as "
                 "it is in the folder of its file"
             )
 
 
-def _is_segment(name: str) -> bool:
+def _is_path_segment(name: str) -> bool:
     return name not in {"", ".", ".."} and name.isprintable() and {"/", "\\"}.isdisjoint(name)
 
 
-def check_reachable(state: TableState, snapshot_id: int) -> None:
+def check_snapshot_readable(state: TableState, snapshot_id: int) -> None:
     """Reject a snapshot that cannot be read.
 
     Raises:
@@ -408,7 +416,7 @@ def check_reachable(state: TableState, snapshot_id: int) -> None:
         )
 
 
-def decide_tag(
+def decide_tag_change(
     state: TableState, change: TagChange, formats: Formats
 ) -> TagCreated | TagReplaced | TagDeleted:
     """Return the event that a change of a tag becomes.
@@ -423,14 +431,14 @@ def decide_tag(
     checked_name(change.tag_name, "tag")
     if isinstance(change, DeleteTag):
         return TagDeleted(tag_name=state.tag(change.tag_name).name)
-    refuse_tag(state, change.tag_name, formats)
+    refuse_inexpressible_tag(state, change.tag_name, formats)
     check_numbers(change, f"tag {change.tag_name!r}")
     state.origin.check_tag_name(change.tag_name)
     newest = state.last_snapshot_id
     snapshot_id = newest if change.snapshot_id is None else change.snapshot_id
     if snapshot_id == 0:
         raise InvalidChangeError(f"tag {change.tag_name!r} has nothing to name: no snapshot yet")
-    check_reachable(state, snapshot_id)
+    check_snapshot_readable(state, snapshot_id)
     if state.branch_number(snapshot_id):
         raise InvalidChangeError(
             f"tag {change.tag_name!r} cannot name snapshot {snapshot_id}, which is of a branch: "
@@ -454,7 +462,7 @@ def decide_tag(
     )
 
 
-def tag_holds(state: TableState, change: TagChange) -> bool:
+def is_tag_as_requested(state: TableState, change: TagChange) -> bool:
     """Return whether a tag is already as requested."""
     there = state.tags.get(change.tag_name)
     if isinstance(change, DeleteTag):
@@ -463,7 +471,7 @@ def tag_holds(state: TableState, change: TagChange) -> bool:
     return there is not None and (there.snapshot_id, there.time_retained_millis) == wanted
 
 
-def decide_expiry(
+def decide_snapshot_expiry(
     state: TableState, change: ExpireSnapshots
 ) -> SnapshotsExpired | SnapshotsRemoved | None:
     """Return the expiry, or None when those snapshots are expired already.
@@ -476,7 +484,7 @@ def decide_expiry(
     return state.origin.expiry(state, change.earliest_snapshot_id)
 
 
-def decide_statistics(
+def decide_partition_statistics(
     state: TableState, change: SetPartitionStatistics
 ) -> PartitionStatisticsSet | None:
     """Return the event that sets a partition statistics file, or None when it is set already.
@@ -485,7 +493,7 @@ def decide_statistics(
         InvalidChangeError: The path leaves the table's location, or a number its bounds.
         NotFoundError: The snapshot does not exist, or was expired.
     """
-    _check_statistics(state, change.snapshot_id, change.path)
+    _check_statistics_file(state, change.snapshot_id, change.path)
     check_numbers(change, f"file {change.path}")
     wanted = PartitionStatisticsFile(change.snapshot_id, change.path, change.file_size_in_bytes)
     if state.partition_statistics.get(change.snapshot_id) == wanted:
@@ -493,7 +501,7 @@ def decide_statistics(
     return PartitionStatisticsSet(wanted)
 
 
-def decide_puffin(state: TableState, change: SetStatistics) -> StatisticsSet | None:
+def decide_puffin_statistics(state: TableState, change: SetStatistics) -> StatisticsSet | None:
     """Return the event that sets a Puffin file, or None when it is set already.
 
     Raises:
@@ -501,17 +509,17 @@ def decide_puffin(state: TableState, change: SetStatistics) -> StatisticsSet | N
         NotFoundError: The snapshot does not exist, or was expired.
     """
     wanted = change.statistics
-    _check_statistics(state, wanted.snapshot_id, wanted.statistics_path)
+    _check_statistics_file(state, wanted.snapshot_id, wanted.statistics_path)
     check_numbers(wanted, f"file {wanted.statistics_path}")
     for each in wanted.blob_metadata:
         check_numbers(each, f"blob {each.type!r} of file {wanted.statistics_path}")
     return None if state.puffin_files.get(wanted.snapshot_id) == wanted else StatisticsSet(wanted)
 
 
-def _check_statistics(state: TableState, snapshot_id: int, path: str) -> None:
+def _check_statistics_file(state: TableState, snapshot_id: int, path: str) -> None:
     """Reject a file that leaves the table's location, or is of no snapshot of main."""
     check_file_path(path)
-    check_reachable(state, snapshot_id)
+    check_snapshot_readable(state, snapshot_id)
     if state.branch_number(snapshot_id):
         raise InvalidChangeError(
             f"snapshot {snapshot_id} is of a branch; statistics are kept of main's"

@@ -24,23 +24,30 @@ from ledger.decide.changes import (
     SnapshotChange,
     TableChange,
 )
-from ledger.decide.column_draft import Anchor
+from ledger.decide.column_draft import ChangeAnchor
 from ledger.decide.commit_policies import CommitContext, refuse_commit
-from ledger.decide.conflicts import FileWish, Needs, RecentlyTouched, contradicted, lost, taken
+from ledger.decide.conflicts import (
+    FileConditions,
+    NeededCells,
+    RecentlyTouched,
+    cell_conflict_error,
+    find_option_contradiction,
+    rule_conflict_error,
+)
 from ledger.decide.format_rules import (
     Batch,
     Formats,
     History,
-    raised_rules,
+    raised_rule_numbers,
     refuse_inexpressible,
-    refuse_names,
     refuse_unknown,
+    refuse_unresolvable_names,
 )
-from ledger.decide.layout import shape_of
+from ledger.decide.layout import spec_comparison_key
 from ledger.decide.operation import DecisionContext, LayoutOperation, StateOperation
 from ledger.decide.operations import BY_ASKED, operation
 from ledger.decide.schema_batch import Decision, decide_schema, resolve_schema
-from ledger.decide.table_options import PERSONAL_OPTION, refuse_marks
+from ledger.decide.table_options import PERSONAL_OPTION, refuse_invalid_marks
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.events.schema import (
@@ -63,8 +70,8 @@ from ledger.model.errors import (
 from ledger.model.iceberg_layout import SortOrder
 from ledger.model.schema import Schema
 from ledger.state.declared_formats import Rules
-from ledger.state.layout import LayoutTrail, Sources, identity_spec
-from ledger.state.owner import METADATA_OWNERS, OwnerKind, refuse_unservable
+from ledger.state.layout import LayoutTrail, SourceColumnFinder, identity_spec
+from ledger.state.owner import METADATA_OWNERS, OwnerKind, refuse_unservable_options
 from ledger.state.stream import AlreadyCommitted
 from ledger.state.table import TableState
 
@@ -76,12 +83,12 @@ class LayoutIntent:
 
     Args:
         changes: The requested changes, in order.
-        highest: The highest field id that the writer saw; see `Sources`.
+        highest: The highest field id that the writer saw; see `SourceColumnFinder`.
     """
 
     def __init__(self, changes: Sequence[SpecChange], highest: int) -> None:
         self._changes = tuple(changes)
-        self._sources = Sources(highest)
+        self._sources = SourceColumnFinder(highest)
         self._first: tuple[LayoutEvent, ...] | None = None
 
     def __bool__(self) -> bool:
@@ -116,10 +123,12 @@ class LayoutIntent:
         wanted = specs[-1]
         there = [layout.spec] if wanted.set_default else layout.specs
         shape = tuple((each.source_id, each.name, each.transform) for each in wanted.fields)
-        return any(shape_of(each.fields) == shape for each in there)
+        return any(spec_comparison_key(each.fields) == shape for each in there)
 
 
-def layout_before(state: TableState, schema: Schema, events: Sequence[SchemaEvent]) -> LayoutTrail:
+def layout_before_changes(
+    state: TableState, schema: Schema, events: Sequence[SchemaEvent]
+) -> LayoutTrail:
     """Return the layout that a transaction's layout changes begin with.
 
     Args:
@@ -147,7 +156,7 @@ RulesOf = Callable[[Mapping[str, str]], Rules]
 """Returns the rules that a table's options declare."""
 
 
-class Decided(Struct, frozen=True):
+class TableDecision(Struct, frozen=True):
     """Result of deciding changes.
 
     Attributes:
@@ -177,12 +186,12 @@ class PendingTableChanges:
             (layout if is_layout else schema).append(each)
         self.schema: tuple[SchemaChange, ...] = tuple(schema)
         self._layout = LayoutIntent(layout, highest)
-        self.anchors: tuple[Anchor, ...] | None = None
+        self.anchors: tuple[ChangeAnchor, ...] | None = None
 
     def __bool__(self) -> bool:
         return bool(self.schema or self._layout)
 
-    def decide(self, state: TableState, rules_of: RulesOf, history: History) -> Decided:
+    def decide(self, state: TableState, rules_of: RulesOf, history: History) -> TableDecision:
         """Decide the changes on a state.
 
         Args:
@@ -193,19 +202,19 @@ class PendingTableChanges:
         Raises:
             InvalidChangeError: A rule forbids a change.
         """
-        return self._decided(decide_schema, state, rules_of, history)
+        return self._decide_with(decide_schema, state, rules_of, history)
 
-    def resolve(self, state: TableState, rules_of: RulesOf, history: History) -> Decided:
+    def resolve(self, state: TableState, rules_of: RulesOf, history: History) -> TableDecision:
         """Resolve what the changes mean on a state; only `decide` validates the whole."""
-        return self._decided(resolve_schema, state, rules_of, history)
+        return self._decide_with(resolve_schema, state, rules_of, history)
 
-    def _decided(
+    def _decide_with(
         self,
         decide: Callable[..., Decision],
         state: TableState,
         rules_of: RulesOf,
         history: History,
-    ) -> Decided:
+    ) -> TableDecision:
         schema = state.schema
         schema_events: tuple[SchemaEvent, ...] = ()
         wished = _options_after(schema.options, self.schema)
@@ -227,12 +236,12 @@ class PendingTableChanges:
         if schema.options != wished:
             # They name columns, and were renamed with them.
             rules = rules_of(schema.options)
-        layout = layout_before(state, schema, schema_events)
+        layout = layout_before_changes(state, schema, schema_events)
         events = (*schema_events, *self._layout.decide(layout, schema, rules))
-        return Decided(events, Batch(state, schema, layout, rules, history))
+        return TableDecision(events, Batch(state, schema, layout, rules, history))
 
 
-class EventsDecided(Struct, frozen=True):
+class EventFunctionIntent(Struct, frozen=True):
     """Events that a function decides on any state; see `stream.Intent`.
 
     Attributes:
@@ -244,7 +253,7 @@ class EventsDecided(Struct, frozen=True):
     context: CommitContext
     base_version: None = None
 
-    def meet(self, winners: object) -> None:
+    def index_winners(self, winners: object) -> None:
         """Prepare nothing; see `Intent`."""
 
     def decide(
@@ -323,7 +332,7 @@ class TableIntent:
         self._others: list[OtherChange] = []
         for each in asked:
             if isinstance(BY_ASKED.get(type(each)), StateOperation):
-                self._others.append(_pinned(each, base))
+                self._others.append(_pin_newest_snapshot(each, base))
             else:
                 pending_changes.append(each)
         self._pending_changes = PendingTableChanges(pending_changes, base.schema.highest_field_id)
@@ -332,35 +341,35 @@ class TableIntent:
         self._formats = formats
         self._context = context
         # Needed only after the first lost race, and most writers never lose.
-        self._needed: Needs | None = None
-        self._wanted: FileWish | None = None
+        self._needed: NeededCells | None = None
+        self._wanted: FileConditions | None = None
         self._spared: dict[int, Commit[TableEvent]] = {}
         self.base_version = base.version
         self._base = base
         is_plain = (
             not base.origin.names_schemas
             and not base.dropped
-            and all(map(_claims_nothing, self._others))
+            and all(map(_needs_from_request_only, self._others))
         )
         self.is_judged = judged == "now" or not is_plain
-        self._first = self._on(base) if self.is_judged else self._resolved(base)
+        self._first = self._decide_and_check(base) if self.is_judged else self._resolve_events(base)
 
-    def _needs(self) -> Needs:
+    def _needed_cells(self) -> NeededCells:
         """Return the cells that must be unchanged since the base."""
         if isinstance(self._first, AlreadyCommitted):
-            return Needs()
+            return NeededCells()
         anchors = self._pending_changes.anchors or ()
         asked = self._pending_changes.schema if anchors else ()
-        return Needs.of(self._first, asked, anchors, self._base.schema.highest_field_id)
+        return NeededCells.of(self._first, asked, anchors, self._base.schema.highest_field_id)
 
-    def meet(self, winners: Sequence[Commit[TableEvent]]) -> None:
+    def index_winners(self, winners: Sequence[Commit[TableEvent]]) -> None:
         """Index the winners' effects; see `Intent`."""
-        needed, wanted = self._unchanged()
+        needed, wanted = self._first_decision_needs()
         for commit in winners if needed.cells or wanted is not None else ():
-            if self._touched.left(wanted, commit) is not None:
-                self._touched.by(commit).read_files()
+            if self._touched.remaining_conditions(wanted, commit) is not None:
+                self._touched.effects_of(commit).read_effect_files()
             elif needed.cells:
-                self._touched.by(commit)
+                self._touched.effects_of(commit)
             else:
                 self._spared[commit.version] = commit
 
@@ -371,31 +380,31 @@ class TableIntent:
         if state is None:
             raise NotFoundError("the table has no version 0; create it first")
         if state.version == self.base_version:
-            return self._first if self.is_judged else self._judged(state)
-        committed = self._committed_in(winners)
+            return self._first if self.is_judged else self._decide_anew(state)
+        committed = self._find_committed_duplicate(winners)
         if committed is not None:
             return committed
         self._refuse_conflicts(state, winners)
         try:
-            return self._on(state)
+            return self._decide_and_check(state)
         except TableDroppedError:
             raise
         except (InvalidChangeError, NotFoundError, AlreadyExistsError) as error:
             if not self.is_judged:
                 raise
-            raise lost(self._base, winners, error, self._is_refused) from error
+            raise rule_conflict_error(self._base, winners, error, self._is_refused_on) from error
 
-    def _is_refused(self, state: TableState) -> bool:
+    def _is_refused_on(self, state: TableState) -> bool:
         try:
-            self._on(state)
+            self._decide_and_check(state)
         except (InvalidChangeError, NotFoundError, AlreadyExistsError):
             return True
         return False
 
-    def _on(self, state: TableState) -> tuple[TableEvent, ...] | AlreadyCommitted:
+    def _decide_and_check(self, state: TableState) -> tuple[TableEvent, ...] | AlreadyCommitted:
         if not state.dropped:
-            self._refuse_of_owner(state)
-            events = tuple(self._decide(state))
+            self._refuse_by_owner(state)
+            events = tuple(self._decide_events(state))
             if self._context is not None:
                 refuse_commit(state, events, self._context)
             return events
@@ -404,25 +413,27 @@ class TableIntent:
             return AlreadyCommitted(state.version)
         raise TableDroppedError("the table was dropped; open its name again to see its state")
 
-    def _resolved(self, base: TableState) -> tuple[TableEvent, ...]:
-        self._refuse_of_owner(base)
+    def _resolve_events(self, base: TableState) -> tuple[TableEvent, ...]:
+        self._refuse_by_owner(base)
         if not self._pending_changes:
             return ()
-        rules = partial(self._rules, base)
+        rules = partial(self._parse_rules, base)
         return self._pending_changes.resolve(base, rules, self._history).events
 
-    def _judged(self, base: TableState) -> tuple[TableEvent, ...] | AlreadyCommitted:
+    def _decide_anew(self, base: TableState) -> tuple[TableEvent, ...] | AlreadyCommitted:
         # As if it had not been decided before.
         self._pending_changes.anchors = None
-        return self._on(base)
+        return self._decide_and_check(base)
 
-    def _refuse_of_owner(self, state: TableState) -> None:
+    def _refuse_by_owner(self, state: TableState) -> None:
         """Reject changes that the table's owner does not allow the library.
 
         Data of a served table is committed as manifests, by another request than a list of files.
         """
         owner = state.owner
-        if owner.kind == "ledger" or all(owner.kind in _owners(each) for each in self._asked):
+        if owner.kind == "ledger" or all(
+            owner.kind in _allowed_owner_kinds(each) for each in self._asked
+        ):
             return
         if owner.kind == "served":
             raise InvalidChangeError(
@@ -443,37 +454,37 @@ class TableIntent:
             kind="MIRRORED",
         )
 
-    def _decide(self, state: TableState) -> Iterator[TableEvent]:
+    def _decide_events(self, state: TableState) -> Iterator[TableEvent]:
         schema = state.schema
         asks = False
         if self._pending_changes:
-            decided = self._decide_table(state)
+            decided = self._decide_schema_and_layout(state)
             yield from decided.events
             schema, asks = decided.batch.schema, bool(decided.events)
-            facts = state.origin.schema_facts(state.schema, schema)
+            facts = state.origin.schema_change_effects(state.schema, schema)
             yield from facts.events
             if facts.schema_id != schema.id:
                 schema = evolve(schema, id=facts.schema_id)
-        for row, event in self._decide_others(state, schema) if self._others else ():
+        for row, event in self._decide_state_changes(state, schema) if self._others else ():
             asks = asks or row.asks_formats
             yield event
         if asks:
-            raised = raised_rules(schema.options, state, self._formats)
+            raised = raised_rule_numbers(schema.options, state, self._formats)
             if raised is not None:
                 yield raised
 
-    def _decide_others(
+    def _decide_state_changes(
         self, state: TableState, schema: Schema
     ) -> Iterator[tuple[StateOperation, TableEvent]]:
         """Yield the events of the changes that come after those of the schema and the layout."""
         context = DecisionContext(
             state,
             schema,
-            state.origin.last_used_id(state),
+            state.origin.last_used_snapshot_id(state),
             state.totals.record_count,
             state.version == self.base_version,
             self._formats,
-            self._refuse_names,
+            self._refuse_unresolvable_names,
         )
         for change in self._others:
             row = operation(change, StateOperation)
@@ -481,71 +492,79 @@ class TableIntent:
             if event is not None:
                 yield row, event
 
-    def _decide_table(self, state: TableState) -> Decided:
+    def _decide_schema_and_layout(self, state: TableState) -> TableDecision:
         """Return the decided changes of the schema and the layout."""
-        decided = self._pending_changes.decide(state, partial(self._rules, state), self._history)
+        decided = self._pending_changes.decide(
+            state, partial(self._parse_rules, state), self._history
+        )
         if decided.events:
-            refuse_marks(
+            refuse_invalid_marks(
                 decided.batch.schema, state.schema.options, is_erasable=state.keeps_outside
             )
             refuse_inexpressible(decided.batch, self._formats)
         return decided
 
-    def _rules(self, state: TableState, options: Mapping[str, str]) -> Rules:
+    def _parse_rules(self, state: TableState, options: Mapping[str, str]) -> Rules:
         refuse_unknown(options, state.schema.options, self._formats)
         if state.owner.protocol is not None:
-            refuse_unservable(options, state.owner.protocol)
+            refuse_unservable_options(options, state.owner.protocol)
         return Rules.of(options, allow_incompatible=self._allows_incompatible)
 
-    def _refuse_names(self, state: TableState, schema: Schema, change: SnapshotChange) -> None:
+    def _refuse_unresolvable_names(
+        self, state: TableState, schema: Schema, change: SnapshotChange
+    ) -> None:
         if change.files:
-            refuse_names(schema, change.files, state, self._history, self._formats)
+            refuse_unresolvable_names(schema, change.files, state, self._history, self._formats)
 
-    def _unchanged(self) -> tuple[Needs, FileWish | None]:
+    def _first_decision_needs(self) -> tuple[NeededCells, FileConditions | None]:
         if self._needed is None:
-            self._wanted = FileWish.of(self._others, self._touched.named)
-            self._needed = self._needs()
+            self._wanted = FileConditions.of(self._others, self._touched.named)
+            self._needed = self._needed_cells()
         return self._needed, self._wanted
 
     def _refuse_conflicts(self, state: TableState, winners: Sequence[Commit[TableEvent]]) -> None:
-        needed, wanted = self._unchanged()
+        needed, wanted = self._first_decision_needs()
         cells, schema = needed.cells, self._base.schema
         for commit in winners if cells or wanted is not None else ():
             if self._spared.get(commit.version) is commit:
                 continue
-            left = self._touched.left(wanted, commit)
-            if left is None and not cells:
+            remaining_conditions = self._touched.remaining_conditions(wanted, commit)
+            if remaining_conditions is None and not cells:
                 continue
-            touch = self._touched.by(commit).first(cells, left, state)
+            touch = self._touched.effects_of(commit).first(cells, remaining_conditions, state)
             if touch is not None:
-                raise taken(touch, commit, cells.get(touch.cell), schema, state.schema)
-        found = contradicted(needed, winners, self._touched, state)
+                raise cell_conflict_error(
+                    touch, commit, cells.get(touch.cell), schema, state.schema
+                )
+        found = find_option_contradiction(needed, winners, self._touched, state)
         if found is not None:
             commit, touch, value = found
-            raise taken(touch, commit, value, schema, state.schema)
+            raise cell_conflict_error(touch, commit, value, schema, state.schema)
 
-    def _committed_in(self, winners: Sequence[Commit[TableEvent]]) -> AlreadyCommitted | None:
+    def _find_committed_duplicate(
+        self, winners: Sequence[Commit[TableEvent]]
+    ) -> AlreadyCommitted | None:
         """Return the winner with the same snapshot, committed by another attempt of its job."""
         keys = {each.key for each in self._others if isinstance(each, CommitSnapshot)}
         keys.discard(None)
         for commit in winners if keys else ():
-            if not keys.isdisjoint(self._touched.by(commit).snapshot_keys):
+            if not keys.isdisjoint(self._touched.effects_of(commit).snapshot_keys):
                 return AlreadyCommitted(commit.version)
         return None
 
 
-def _owners(change: TableChange) -> frozenset[OwnerKind]:
+def _allowed_owner_kinds(change: TableChange) -> frozenset[OwnerKind]:
     """Return the owners of a table under which a change is allowed."""
     row = BY_ASKED.get(type(change))
     return row.owners if isinstance(row, StateOperation) else METADATA_OWNERS
 
 
-def _claims_nothing(change: OtherChange) -> bool:
+def _needs_from_request_only(change: OtherChange) -> bool:
     """Return whether a change's needs follow from the request, not from the first decision."""
     return isinstance(change, CommitSnapshot) and change.branch is None
 
 
-def _pinned(change: OtherChange, base: TableState) -> OtherChange:
+def _pin_newest_snapshot(change: OtherChange, base: TableState) -> OtherChange:
     """Return a change with "the newest snapshot" resolved to the id that the writer saw."""
     if isinstance(change, CreateTag | ReplaceTag) and change.snapshot_id is None:
         return replace(change, snapshot_id=base.last_snapshot_id or None)

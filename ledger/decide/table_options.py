@@ -25,10 +25,10 @@ from attrs import frozen
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.decide.errors import argument, state
+from ledger.decide.errors import argument_error, state_error
 from ledger.events.schema import RenameColumn
 from ledger.model.errors import ColumnNotFoundError, InvalidChangeError
-from ledger.model.file_change import FileChange, kept_at
+from ledger.model.file_change import FileChange, sidecar_location_of
 from ledger.model.iceberg_layout import PartitionField, PartitionSpec
 from ledger.model.schema import Schema
 from ledger.model.types import DataField, type_places, walk_fields
@@ -60,13 +60,13 @@ class TableOptions(Struct, frozen=True):
     def number(self, key: str, default: int) -> int:
         """Return a 32-bit integer."""
         value = self.values.get(key)
-        return default if value is None else whole(key, value)
+        return default if value is None else parse_integer_option(key, value)
 
     def check_size(self, key: str) -> None:
         """Reject a value that is not a number of bytes, such as `64 mb`."""
         value = self.values.get(key)
         if value is not None and _SIZE.fullmatch(value) is None:
-            raise argument(f"option {key}={value!r} is not a size, such as 64 mb")
+            raise argument_error(f"option {key}={value!r} is not a size, such as 64 mb")
 
     def flag(self, key: str, *older_keys: str) -> bool:
         """Return a boolean that is false by default."""
@@ -75,7 +75,7 @@ class TableOptions(Struct, frozen=True):
             return False
         read = _TRUE_FALSE.get(value.lower())
         if read is None:
-            raise argument(f"option {key}={value!r} is neither true nor false")
+            raise argument_error(f"option {key}={value!r} is neither true nor false")
         return read
 
     def is_true(self, key: str, *, default: bool = False) -> bool:
@@ -90,7 +90,9 @@ class TableOptions(Struct, frozen=True):
             return default
         read = value.lower()
         if read not in allowed:
-            raise argument(f"option {key}={value!r} is unknown: use one of {', '.join(allowed)}")
+            raise argument_error(
+                f"option {key}={value!r} is unknown: use one of {', '.join(allowed)}"
+            )
         return read
 
     def names(self, key: str) -> tuple[str, ...]:
@@ -104,7 +106,7 @@ class TableOptions(Struct, frozen=True):
         try:
             return default if value is None else float(value)
         except ValueError as error:
-            raise argument(f"option {key}={value!r} is not a number") from error
+            raise argument_error(f"option {key}={value!r} is not a number") from error
 
     @property
     def ignores_delete(self) -> bool:
@@ -160,19 +162,22 @@ def comma_list(text: str) -> tuple[str, ...]:
     return tuple(each.strip() for each in text.split(",") if each.strip())
 
 
-def whole(key: str, value: str, *, bits: int = 32) -> int:
+def parse_integer_option(key: str, value: str, *, bits: int = 32) -> int:
     """Return the integer value of an option.
 
     Raises:
         InvalidChangeError: It is not an integer, or has more bits.
 
     Example:
-        >>> whole("a", "-2147483648"), whole("a", "-9223372036854775808", bits=64)
+        >>> (
+        ...     parse_integer_option("a", "-2147483648"),
+        ...     parse_integer_option("a", "-9223372036854775808", bits=64),
+        ... )
         (-2147483648, -9223372036854775808)
     """
     # int() alone would take "1_000" and digits of any script.
     if _WHOLE.fullmatch(value) is None or not -(1 << bits - 1) <= int(value) < 1 << bits - 1:
-        raise argument(f"option {key}={value!r} is not a whole number of {bits} bits")
+        raise argument_error(f"option {key}={value!r} is not a whole number of {bits} bits")
     return int(value)
 
 
@@ -298,7 +303,7 @@ def column_option(key: str) -> ColumnOption | None:
     return next((each for each in COLUMN_OPTIONS if each.pattern.fullmatch(key)), None)
 
 
-class Mention(Struct, frozen=True):
+class ColumnMention(Struct, frozen=True):
     """One column named by an option.
 
     Attributes:
@@ -317,12 +322,12 @@ class Mention(Struct, frozen=True):
             return ".".join(path) == self.text
         return path == ((self.text,) if self.owner is None else (self.owner, "element", self.text))
 
-    def at(self, path: Path) -> str:
+    def text_at_path(self, path: Path) -> str:
         """Return the text by which the option names the column at a path."""
         return ".".join(path) if self.is_path else path[-1]
 
 
-class OptionText(Struct, frozen=True):
+class OptionColumnReferences(Struct, frozen=True):
     """An option split into the columns that it names and the text between them.
 
     Attributes:
@@ -331,31 +336,33 @@ class OptionText(Struct, frozen=True):
         carried: Whether renames update it.
     """
 
-    key: tuple[str | Mention, ...]
-    value: tuple[str | Mention, ...] | None
+    key: tuple[str | ColumnMention, ...]
+    value: tuple[str | ColumnMention, ...] | None
     carried: bool
 
     @property
-    def mentions(self) -> tuple[Mention, ...]:
+    def mentions(self) -> tuple[ColumnMention, ...]:
         """The columns that it names, those in the key first."""
-        return tuple(each for each in (*self.key, *(self.value or ())) if isinstance(each, Mention))
+        return tuple(
+            each for each in (*self.key, *(self.value or ())) if isinstance(each, ColumnMention)
+        )
 
     def said(self, texts: Iterable[str]) -> tuple[str, str | None]:
         """Return key and value with the mentions replaced by these texts, in order."""
         rest = iter(texts)
-        key = "".join(next(rest) if isinstance(each, Mention) else each for each in self.key)
+        key = "".join(next(rest) if isinstance(each, ColumnMention) else each for each in self.key)
         if self.value is None:
             return key, None
         return key, "".join(
-            next(rest) if isinstance(each, Mention) else each for each in self.value
+            next(rest) if isinstance(each, ColumnMention) else each for each in self.value
         )
 
 
-def option_text(key: str, value: str | None) -> OptionText | None:
+def split_option_columns(key: str, value: str | None) -> OptionColumnReferences | None:
     """Split an option; None when it names no columns.
 
     Example:
-        >>> [each.text for each in option_text("fields.a.sequence-group", "b, c").mentions]
+        >>> [each.text for each in split_option_columns("fields.a.sequence-group", "b, c").mentions]
         ['a', 'b', 'c']
     """
     row = column_option(key)
@@ -364,57 +371,63 @@ def option_text(key: str, value: str | None) -> OptionText | None:
     found = row.pattern.fullmatch(key)
     group = found and next(iter(found.groupdict()), None)
     if not found or not group:
-        named: tuple[str | Mention, ...] = (key,)
+        named: tuple[str | ColumnMention, ...] = (key,)
     else:
-        named = (key[: found.start(group)], *_in_key(group, found[group]), key[found.end(group) :])
-    owner = next((each.text for each in named if isinstance(each, Mention)), None)
-    said = None if value is None else tuple(_in_value(row.value, value, owner))
-    return OptionText(named, said, row.carried or row.followed)
+        named = (
+            key[: found.start(group)],
+            *_split_key_columns(group, found[group]),
+            key[found.end(group) :],
+        )
+    owner = next((each.text for each in named if isinstance(each, ColumnMention)), None)
+    said = None if value is None else tuple(_split_value_columns(row.value, value, owner))
+    return OptionColumnReferences(named, said, row.carried or row.followed)
 
 
-def _in_key(group: str, text: str) -> Iterator[str | Mention]:
+def _split_key_columns(group: str, text: str) -> Iterator[str | ColumnMention]:
     if group == "path":
-        yield Mention(text, is_path=True)
+        yield ColumnMention(text, is_path=True)
     else:
-        yield from _listed(text, is_indexed=group == "column")
+        yield from _split_list_columns(text, is_indexed=group == "column")
 
 
-def _in_value(shape: Shape | None, value: str, owner: str | None) -> Iterator[str | Mention]:
+def _split_value_columns(
+    shape: Shape | None, value: str, owner: str | None
+) -> Iterator[str | ColumnMention]:
     match shape:
         case None:
             yield value
         case "column":
-            yield from _padded(value, None)
+            yield from _split_padded_column(value, None)
         case "columns":
-            yield from _listed(value)
+            yield from _split_list_columns(value)
         case "indexed columns":
-            yield from _listed(value, is_indexed=True)
+            yield from _split_list_columns(value, is_indexed=True)
         case "members":
-            yield from _listed(value, owner)
+            yield from _split_list_columns(value, owner)
         case "paths":
-            for each in _listed(value):
-                yield each if isinstance(each, str) else Mention(each.text, is_path=True)
+            for each in _split_list_columns(value):
+                yield each if isinstance(each, str) else ColumnMention(each.text, is_path=True)
 
 
-def _listed(
+def _split_list_columns(
     value: str, owner: str | None = None, *, is_indexed: bool = False
-) -> Iterator[str | Mention]:
+) -> Iterator[str | ColumnMention]:
     for number, entry in enumerate(value.split(",")):
         yield "," if number else ""
         name, bracket, rest = entry.partition("[") if is_indexed else (entry, "", "")
         if bracket and rest.rstrip().endswith("]"):
-            yield from (*_padded(name, owner), bracket + rest)
+            yield from (*_split_padded_column(name, owner), bracket + rest)
         else:
-            yield from _padded(entry, owner)
+            yield from _split_padded_column(entry, owner)
 
 
-def _padded(entry: str, owner: str | None) -> Iterator[str | Mention]:
+def _split_padded_column(entry: str, owner: str | None) -> Iterator[str | ColumnMention]:
     name = entry.strip()
     if not name:
         yield entry
         return
     before, _, after = entry.partition(name)
-    yield from (before, Mention(name, owner), after)
+    yield from (before, ColumnMention(name, owner), after)
 
 
 @frozen
@@ -424,29 +437,31 @@ class ColumnNames:
     fields: Sequence[DataField]
 
     @cached_property
-    def _ids(self) -> dict[str, int]:
+    def _top_level_ids(self) -> dict[str, int]:
         return {each.name: each.id for each in self.fields}
 
     @cached_property
-    def _columns(self) -> dict[int, Path]:
+    def _top_level_paths(self) -> dict[int, Path]:
         return {each.id: (each.name,) for each in self.fields}
 
     @cached_property
-    def _paths(self) -> dict[int, Path]:
+    def _nested_paths(self) -> dict[int, Path]:
         # Hardly any option names nested columns, and wide tables have many of them.
         places = type_places(self.fields)
         return {each.field.id: each.path for each in places if each.field is not None}
 
-    def resolve(self, option: OptionText) -> tuple[int | None, ...]:
+    def resolve(self, option: OptionColumnReferences) -> tuple[int | None, ...]:
         """Return the id of each column that an option names; None where there is no such column."""
-        return tuple(map(self._id, option.mentions))
+        return tuple(map(self._mentioned_column_id, option.mentions))
 
-    def _id(self, mention: Mention) -> int | None:
-        if mention.owner is None and mention.text in self._ids:
-            return self._ids[mention.text]
+    def _mentioned_column_id(self, mention: ColumnMention) -> int | None:
+        if mention.owner is None and mention.text in self._top_level_ids:
+            return self._top_level_ids[mention.text]
         if mention.owner is None and not mention.is_path:
             return None
-        return next((found for found, path in self._paths.items() if mention.names(path)), None)
+        return next(
+            (found for found, path in self._nested_paths.items() if mention.names(path)), None
+        )
 
     def has(self, field_id: int | None) -> bool:
         """Return whether the schema has a column with that id."""
@@ -454,14 +469,16 @@ class ColumnNames:
 
     def path(self, field_id: int) -> Path | None:
         """Return the path of the column with an id; None where there is none."""
-        return self._columns.get(field_id) or self._paths.get(field_id)
+        return self._top_level_paths.get(field_id) or self._nested_paths.get(field_id)
 
-    def said(self, mention: Mention, field_id: int | None) -> str | None:
+    def said(self, mention: ColumnMention, field_id: int | None) -> str | None:
         """Return an option's text for the column with an id; None where there is none."""
         path = None if field_id is None else self.path(field_id)
-        return None if path is None else mention.at(path)
+        return None if path is None else mention.text_at_path(path)
 
-    def say(self, option: OptionText, ids: Iterable[int | None]) -> tuple[str, str | None]:
+    def say(
+        self, option: OptionColumnReferences, ids: Iterable[int | None]
+    ) -> tuple[str, str | None]:
         """Return key and value with every column by its current name.
 
         Args:
@@ -472,11 +489,13 @@ class ColumnNames:
             ColumnNotFoundError: One of them does not exist.
         """
         return option.said(
-            each.text if found is None else self._here(option, each, found)
+            each.text if found is None else self._current_mention_text(option, each, found)
             for each, found in zip(option.mentions, ids, strict=True)
         )
 
-    def _here(self, option: OptionText, mention: Mention, field_id: int) -> str:
+    def _current_mention_text(
+        self, option: OptionColumnReferences, mention: ColumnMention, field_id: int
+    ) -> str:
         said = self.said(mention, field_id)
         if said is None:
             key = option.said(each.text for each in option.mentions)[0]
@@ -500,29 +519,31 @@ def renamed_options(options: Mapping[str, str], renames: Sequence[RenameColumn])
     names: dict[str, str] = {}
     for rename in renames:
         if rename.field_names[0] in names:
-            raise state(
+            raise state_error(
                 f"two renames of one batch begin at {rename.field_names[0]}; use two transactions"
             )
         names[rename.field_names[0]] = rename.new_name
-    return dict(_renamed(key, value, names) for key, value in options.items())
+    return dict(_rename_in_option(key, value, names) for key, value in options.items())
 
 
-def _renamed(key: str, value: str, names: Mapping[str, str]) -> tuple[str, str]:
+def _rename_in_option(key: str, value: str, names: Mapping[str, str]) -> tuple[str, str]:
     row = column_option(key)
     if row is None or not row.carried:
         return key, value
     found = row.pattern.fullmatch(key)
     inside = found["columns"] if found is not None and found.groups() else ""
     if row.value is not None:
-        return _with_columns(key, inside, _mapped(inside, names)), _mapped(value, names)
+        return _replace_key_columns(
+            key, inside, _map_listed_names(inside, names)
+        ), _map_listed_names(value, names)
     renamed = inside
     for old, new in names.items():
         # One after the other, as Paimon processes these keys.
         renamed = new if renamed == old else renamed
-    return _with_columns(key, inside, renamed), value
+    return _replace_key_columns(key, inside, renamed), value
 
 
-def _with_columns(key: str, inside: str, renamed: str) -> str:
+def _replace_key_columns(key: str, inside: str, renamed: str) -> str:
     prefix = "fields."
     return prefix + renamed + key.removeprefix(prefix + inside) if inside else key
 
@@ -546,7 +567,7 @@ def strayed_options(
         row = column_option(key)
         if row is None or row.named or row.followed:
             continue
-        after = option_text(*_renamed(key, value, mapped))
+        after = split_option_columns(*_rename_in_option(key, value, mapped))
         said = after.mentions if after is not None else ()
         ids, here = meant(key), names()
         # A new name may have a comma, or be none at all.
@@ -563,7 +584,7 @@ def renamed_keys(keys: Sequence[str], renames: Sequence[RenameColumn]) -> tuple[
     return tuple(names.get(each, each) for each in keys)
 
 
-def _mapped(listed: str, names: Mapping[str, str]) -> str:
+def _map_listed_names(listed: str, names: Mapping[str, str]) -> str:
     return ",".join(names.get(each, each) for each in listed.split(","))
 
 
@@ -574,7 +595,7 @@ _SAYS_NOTHING = ("bucket[", "void")
 """Transforms whose results identify no one: a bucket's number is shared by many values."""
 
 
-class Marked(Struct, frozen=True):
+class MarkedColumns(Struct, frozen=True):
     """The personal columns of a table.
 
     Attributes:
@@ -586,16 +607,19 @@ class Marked(Struct, frozen=True):
     known: frozenset[int]
 
     @classmethod
-    def of(cls, schema: Schema) -> Marked | None:
+    def of(cls, schema: Schema) -> MarkedColumns | None:
         """Return the columns that a table's schema marks; None where it marks none.
 
         Example:
             >>> columns = {"id": "INT", "mail": "STRING"}
             >>> schema = Schema.of(columns, options={"ledger.personal": "mail"})
-            >>> sorted(Marked.of(schema).personal), Marked.of(Schema.of({"id": "INT"})) is None
+            >>> (
+            ...     sorted(MarkedColumns.of(schema).personal),
+            ...     MarkedColumns.of(Schema.of({"id": "INT"})) is None,
+            ... )
             ([1], True)
         """
-        return _marked(schema) if schema.options.get(PERSONAL_OPTION) else None
+        return _find_personal_columns(schema) if schema.options.get(PERSONAL_OPTION) else None
 
     def __contains__(self, field_id: int) -> bool:
         # A column that was dropped, or is unknown, may have been personal.
@@ -624,23 +648,23 @@ class Marked(Struct, frozen=True):
         )
         return replace(file, lower_bounds=lower, upper_bounds=upper, partition=partition)
 
-    def exposed(self, file: FileChange, spec: PartitionSpec) -> bool:
+    def holds_personal_value(self, file: FileChange, spec: PartitionSpec) -> bool:
         """Return whether a file change itself holds a personal value."""
         bounds = (file.lower_bounds, file.upper_bounds)
         if any(key in self for each in bounds if isinstance(each, dict) for key in each):
             return True
         values = (file.partition[place] for place, _ in self.partitions(spec))
-        return any(each is not None and kept_at(each) is None for each in values)
+        return any(each is not None and sidecar_location_of(each) is None for each in values)
 
 
-def _marked(schema: Schema) -> Marked:
+def _find_personal_columns(schema: Schema) -> MarkedColumns:
     named = set(comma_list(schema.options[PERSONAL_OPTION]))
     marked = [each for each in schema.fields if each.name in named]
     ids = frozenset(each.id for each in walk_fields(marked))
-    return Marked(ids, frozenset(each.id for each in walk_fields(schema.fields)))
+    return MarkedColumns(ids, frozenset(each.id for each in walk_fields(schema.fields)))
 
 
-def refuse_marks(schema: Schema, before: Mapping[str, str], *, is_erasable: bool) -> None:
+def refuse_invalid_marks(schema: Schema, before: Mapping[str, str], *, is_erasable: bool) -> None:
     """Reject marks of columns that do not exist, or in a ledger that cannot erase.
 
     Args:
@@ -664,13 +688,13 @@ def refuse_marks(schema: Schema, before: Mapping[str, str], *, is_erasable: bool
         refuse_unerasable(schema.options)
 
 
-def lost_marks(said: str, fields: Sequence[DataField]) -> tuple[str, ...]:
+def unmatched_mark_names(said: str, fields: Sequence[DataField]) -> tuple[str, ...]:
     """Return the names of marks that no column has."""
     there = {each.name for each in fields}
     return tuple(each for each in comma_list(said) if each not in there)
 
 
-def idle_marks(schema: Schema, *, is_erasable: bool) -> str:
+def ineffective_marks_reason(schema: Schema, *, is_erasable: bool) -> str:
     """Return the reason why a table's marks have no effect, in a phrase; empty where they have.
 
     Its own marks were checked when they were set. Those of a source are adopted unchecked.
@@ -681,11 +705,11 @@ def idle_marks(schema: Schema, *, is_erasable: bool) -> str:
 
     Example:
         >>> schema = Schema.of({"id": "INT"}, options={"ledger.personal": "mail"})
-        >>> idle_marks(schema, is_erasable=True)
+        >>> ineffective_marks_reason(schema, is_erasable=True)
         'mail is no column'
     """
     said = schema.options.get(PERSONAL_OPTION, "")
-    lost = lost_marks(said, schema.fields)
+    lost = unmatched_mark_names(said, schema.fields)
     if lost:
         return f"{', '.join(lost)} is no column"
     if said and not is_erasable:
@@ -710,7 +734,7 @@ def followed_marks(before: Schema, said: str, fields: Sequence[DataField]) -> st
         >>> followed_marks(before, "mail", after), followed_marks(before, "id", after)
         ('email', 'id')
     """
-    lost, marked = lost_marks(said, fields), Marked.of(before)
+    lost, marked = unmatched_mark_names(said, fields), MarkedColumns.of(before)
     if not lost or marked is None:
         return said
     named = [each for each in comma_list(said) if each not in lost]

@@ -10,7 +10,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from ledger.events.commit import Commit, Record
 from ledger.model.iceberg_objects import PartitionStatisticsFile
-from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER, branch_number, snapshot_key_of
+from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER, branch_number, snapshot_idempotency_key
 
 NO_FILES = Raw(b"")
 """Value of `files` for no files; compared by identity, as msgspec omits defaults."""
@@ -84,9 +84,11 @@ class CommittedFacts(SnapshotFacts, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str | None:
-        """The key by which commits deduplicate it; see `snapshot_key_of`."""
+        """The key by which commits deduplicate it; see `snapshot_idempotency_key`."""
         number = branch_number(self.snapshot_id)
-        return snapshot_key_of(self.commit_kind, self.commit_identifier, self.commit_user, number)
+        return snapshot_idempotency_key(
+            self.commit_kind, self.commit_identifier, self.commit_user, number
+        )
 
 
 class SnapshotCommitted(CommittedFacts, frozen=True, tag="commitSnapshot", kw_only=True):

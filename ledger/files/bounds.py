@@ -104,7 +104,7 @@ def lower_bound(
         >>> lower_bound(ColumnFacts(2, 0, 1, 7), t.IntType(), t.BigIntType())
         '0100000000000000'
     """
-    return _bound(facts.lower, (found, wanted), length, upper=False)
+    return _bound_hex(facts.lower, (found, wanted), length, upper=False)
 
 
 def upper_bound(
@@ -119,10 +119,10 @@ def upper_bound(
         >>> bytes.fromhex(upper_bound(ColumnFacts(1, 0, b"", b"x" * 20), t.STRING, t.STRING))
         b'xxxxxxxxxxxxxxxy'
     """
-    return _bound(facts.upper, (found, wanted), length, upper=True)
+    return _bound_hex(facts.upper, (found, wanted), length, upper=True)
 
 
-def _bound(
+def _bound_hex(
     value: Extreme | None,
     types: tuple[t.DataType, t.DataType],
     length: int | None,
@@ -133,22 +133,24 @@ def _bound(
     if value is None:
         return None
     if isinstance(value, bytes):
-        encoded = _truncated(value, wanted, length, upper=upper)
+        encoded = _truncated_bound_bytes(value, wanted, length, upper=upper)
     elif isinstance(value, float):
-        encoded = _floating(value, wanted, upper=upper)
+        encoded = _float_bound_bytes(value, wanted, upper=upper)
     else:
-        encoded = _whole(in_unit(int(value), found, wanted, upper=upper), wanted)
+        encoded = _integer_bound_bytes(
+            convert_time_unit(int(value), found, wanted, upper=upper), wanted
+        )
     return None if encoded is None else encoded.hex()
 
 
-def _whole(value: int, wanted: t.DataType) -> bytes | None:
+def _integer_bound_bytes(value: int, wanted: t.DataType) -> bytes | None:
     match wanted:
         case t.BooleanType():
             return bytes([value])
         case t.TinyIntType() | t.SmallIntType() | t.IntType() | t.DateType():
-            return _fixed(value, 4)
+            return _fixed_width_bytes(value, 4)
         case t.BigIntType() | t.TimeType() | t.TimestampType() | t.LocalZonedTimestampType():
-            return _fixed(value, 8)
+            return _fixed_width_bytes(value, 8)
         case t.DecimalType():
             # One bit more than the magnitude, for the sign; -128 still fits one byte.
             bits = (value if value >= 0 else ~value).bit_length() + 1
@@ -157,7 +159,7 @@ def _whole(value: int, wanted: t.DataType) -> bytes | None:
             return None
 
 
-def _fixed(value: int, width: int) -> bytes | None:
+def _fixed_width_bytes(value: int, width: int) -> bytes | None:
     try:
         return value.to_bytes(width, "little", signed=True)
     except OverflowError:
@@ -165,7 +167,7 @@ def _fixed(value: int, width: int) -> bytes | None:
         return None
 
 
-def in_unit(value: int, found: t.DataType, wanted: t.DataType, *, upper: bool) -> int:
+def convert_time_unit(value: int, found: t.DataType, wanted: t.DataType, *, upper: bool) -> int:
     """Convert a bound from the file's time unit to Iceberg's, rounded outwards; numbers unchanged.
 
     Args:
@@ -195,7 +197,7 @@ def in_unit(value: int, found: t.DataType, wanted: t.DataType, *, upper: bool) -
     return -(-value // step) if upper else value // step
 
 
-def _floating(value: float, wanted: t.DataType, *, upper: bool) -> bytes | None:
+def _float_bound_bytes(value: float, wanted: t.DataType, *, upper: bool) -> bytes | None:
     # Parquet's statistics do not distinguish 0.0 and -0.0.
     number = value or (0.0 if upper else -0.0)
     match wanted:
@@ -207,23 +209,23 @@ def _floating(value: float, wanted: t.DataType, *, upper: bool) -> bytes | None:
             return None
 
 
-def _truncated(
+def _truncated_bound_bytes(
     value: bytes, wanted: t.DataType, length: int | None, *, upper: bool
 ) -> bytes | None:
     # Nothing to cut.
     most = len(value) if length is None else length
     match wanted:
         case t.CharType() | t.VarCharType():
-            return _cut_text(value, most, upper=upper)
+            return _truncate_text_bound(value, most, upper=upper)
         case t.BinaryType() | t.VarBinaryType():
-            return _cut_bytes(value, most, upper=upper)
+            return _truncate_bytes_bound(value, most, upper=upper)
         case t.UuidType():
             return value
         case _:
             return None
 
 
-def _cut_text(value: bytes, length: int, *, upper: bool) -> bytes | None:
+def _truncate_text_bound(value: bytes, length: int, *, upper: bool) -> bytes | None:
     try:
         text = value.decode()
     except UnicodeDecodeError:
@@ -243,7 +245,7 @@ def _cut_text(value: bytes, length: int, *, upper: bool) -> bytes | None:
     return None
 
 
-def _cut_bytes(value: bytes, length: int, *, upper: bool) -> bytes | None:
+def _truncate_bytes_bound(value: bytes, length: int, *, upper: bool) -> bytes | None:
     if len(value) <= length:
         return value
     cut = value[:length]

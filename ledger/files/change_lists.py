@@ -14,12 +14,12 @@ from msgspec.structs import astuple
 
 from ledger.events.commit import FORMAT, Commit
 from ledger.events.snapshots import ChangesReference, ListingEvent
-from ledger.log.codec import other_format
+from ledger.log.codec import unsupported_format_error
 from ledger.log.layout import Layout
-from ledger.model.arrow_types import flags, numbers, texts
+from ledger.model.arrow_types import boolean_array, integer_array, texts
 from ledger.model.errors import DamagedLogError, StoreError, UpgradeRequiredError
-from ledger.model.file_change import RARE_FACTS, FileChange, inline_files, unknown_key
-from ledger.model.parquet_limits import opened
+from ledger.model.file_change import RARE_FACTS, FileChange, find_unknown_key, inline_files
+from ledger.model.parquet_limits import open_checked_parquet
 from ledger.stores import Store
 
 if TYPE_CHECKING:
@@ -71,42 +71,45 @@ def to_table(files: Sequence[FileChange]) -> pa.Table:
 
     names = FileChange.__struct_fields__
     columns: list[Sequence[Any]] = [*zip(*map(astuple, files), strict=True)] or [() for _ in names]
-    arrays = {name: _array(name, column) for name, column in zip(names, columns, strict=True)}
+    arrays = {
+        name: _column_to_arrow_array(name, column)
+        for name, column in zip(names, columns, strict=True)
+    }
     for name in _RARE:
         if arrays[name].null_count == len(files):
             del arrays[name]
     return pa.table(arrays).replace_schema_metadata({_FORMAT_KEY: _FORMAT})
 
 
-def _array(name: str, column: Sequence[Any]) -> pa.Array:
+def _column_to_arrow_array(name: str, column: Sequence[Any]) -> pa.Array:
     import pyarrow as pa
 
     if name == "partition":
-        parts = [_json_texts(each) for each in column] if any(column) else [()] * len(column)
+        parts = [_encode_json_texts(each) for each in column] if any(column) else [()] * len(column)
         starts = [*accumulate(map(len, parts), initial=0)]
         inside = texts([*chain.from_iterable(parts)])
-        return pa.ListArray.from_arrays(numbers(starts, pa.int32()), inside)
+        return pa.ListArray.from_arrays(integer_array(starts, pa.int32()), inside)
     if name in _OPTIONAL:
         if column.count(UNSET) == len(column):
             # Most files have none of these attributes.
-            return pa.nulls(len(column), _optional_type(name))
-        return _optional_array(name, [*map(_present, column)])
+            return pa.nulls(len(column), _optional_arrow_type(name))
+        return _optional_arrow_array(name, [*map(_unset_to_none, column)])
     kind = _PLAIN[name]
     if kind == "string":
         return texts(column)
-    return flags(column) if kind == "bool" else numbers(column, pa.int64())
+    return boolean_array(column) if kind == "bool" else integer_array(column, pa.int64())
 
 
-def _optional_array(name: str, values: Sequence[Any]) -> pa.Array:
+def _optional_arrow_array(name: str, values: Sequence[Any]) -> pa.Array:
     import pyarrow as pa
 
-    kind = _optional_type(name)
+    kind = _optional_arrow_type(name)
     if not any(each is not None for each in values):
         return pa.nulls(len(values), kind)
     return _map_array(values, kind.item_type) if name in _MAPS else pa.array(values, kind)
 
 
-def _optional_type(name: str) -> pa.DataType:
+def _optional_arrow_type(name: str) -> pa.DataType:
     import pyarrow as pa
 
     if name in _MAPS:
@@ -116,11 +119,11 @@ def _optional_type(name: str) -> pa.DataType:
     return getattr(pa, _PLAIN[name])()
 
 
-def _present(value: Any) -> Any:
+def _unset_to_none(value: Any) -> Any:
     return None if value is UNSET else value
 
 
-def _json_texts(values: Iterable[Any]) -> list[str]:
+def _encode_json_texts(values: Iterable[Any]) -> list[str]:
     return [msgspec.json.encode(each).decode() for each in values] if values else []
 
 
@@ -135,82 +138,87 @@ def _map_array(maps: Sequence[dict[int, Any] | None], values: pa.DataType) -> pa
     if None in starts:
         offsets = pa.array([*starts, total], pa.int32())
     else:
-        offsets = numbers([*(each or 0 for each in starts), total], pa.int32())
+        offsets = integer_array([*(each or 0 for each in starts), total], pa.int32())
     items = [*chain.from_iterable(each.values() for each in present)]
     return pa.MapArray.from_arrays(
         offsets,
-        numbers([*chain.from_iterable(present)], pa.int64()),
-        texts(items) if values == pa.string() else numbers(items, values),
+        integer_array([*chain.from_iterable(present)], pa.int64()),
+        texts(items) if values == pa.string() else integer_array(items, values),
     )
 
 
-def from_table(table: pa.Table) -> list[FileChange]:
+def changes_from_table(table: pa.Table) -> list[FileChange]:
     """Return the file changes of an Arrow table from `to_table`; additional columns are ignored.
 
     Raises:
         ValueError: A column is missing.
     """
     there = set(table.column_names)
-    missing = lacking(there)
+    missing = missing_required_columns(there)
     if missing:
         raise ValueError(f"it lacks the columns {missing}")
     names = [each for each in FileChange.__struct_fields__ if each in there]
-    columns = (_column(table, name) for name in names)
+    columns = (_column_values(table, name) for name in names)
     return [FileChange(**dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
 
 
-def lacking(names: Collection[str]) -> list[str]:
+def missing_required_columns(names: Collection[str]) -> list[str]:
     """Return the required columns of file changes that are missing, sorted.
 
     Example:
         >>> from ledger.model.file_change import FileChange
-        >>> lacking({*FileChange.__struct_fields__} - {"path"})
+        >>> missing_required_columns({*FileChange.__struct_fields__} - {"path"})
         ['path']
     """
     every = (each for each in FileChange.__struct_fields__ if each not in _RARE)
     return sorted(each for each in every if each not in names)
 
 
-def _column(table: pa.Table, name: str) -> list[Any]:
+def _column_values(table: pa.Table, name: str) -> list[Any]:
     array = table.column(name).combine_chunks()
     if name in _MAPS:
-        values: list[Any] = _maps(array)
+        values: list[Any] = _map_array_values(array)
     elif name in _LISTS:
-        values = _lists(array)
+        values = _list_array_values(array)
     else:
         values = array.to_pylist()
     if name == "partition":
         known: dict[tuple[str, ...], tuple[Any, ...]] = {}
-        return [known.get(each) or known.setdefault(each, _scalars(each)) for each in values]
+        return [
+            known.get(each) or known.setdefault(each, _decode_json_texts(each)) for each in values
+        ]
     return [UNSET if each is None else each for each in values] if name in _OPTIONAL else values
 
 
-def _scalars(texts: tuple[str, ...]) -> tuple[Any, ...]:
+def _decode_json_texts(texts: tuple[str, ...]) -> tuple[Any, ...]:
     return tuple(msgspec.json.decode(each) for each in texts)
 
 
-def _maps(array: pa.MapArray) -> list[dict[int, Any] | None]:
+def _map_array_values(array: pa.MapArray) -> list[dict[int, Any] | None]:
     keys, items = array.keys.to_pylist(), array.items.to_pylist()
     return [
         None
         if span is None
         else dict(zip(keys[span[0] : span[1]], items[span[0] : span[1]], strict=True))
-        for span in _spans(array)
+        for span in _value_offset_ranges(array)
     ]
 
 
-def _lists(array: pa.ListArray) -> list[tuple[str, ...] | None]:
+def _list_array_values(array: pa.ListArray) -> list[tuple[str, ...] | None]:
     values = array.values.to_pylist()
-    return [None if span is None else tuple(values[span[0] : span[1]]) for span in _spans(array)]
+    return [
+        None if span is None else tuple(values[span[0] : span[1]])
+        for span in _value_offset_ranges(array)
+    ]
 
 
-def _spans(array: Any) -> Iterator[tuple[int, int] | None]:
+def _value_offset_ranges(array: Any) -> Iterator[tuple[int, int] | None]:
     offsets = array.offsets.to_pylist()
-    for index, present in enumerate(_those_there(array)):
+    for index, present in enumerate(_validity_flags(array)):
         yield (offsets[index], offsets[index + 1]) if present else None
 
 
-def _those_there(array: Any) -> list[bool]:
+def _validity_flags(array: Any) -> list[bool]:
     # Usually all values are null or none is; a check of each would load Arrow's compute functions.
     if array.null_count in (0, len(array)):
         return [not array.null_count] * len(array)
@@ -218,7 +226,7 @@ def _those_there(array: Any) -> list[bool]:
     return present
 
 
-def parquet_of(table: pa.Table) -> bytes:
+def table_to_parquet(table: pa.Table) -> bytes:
     """Return a table as the bytes of a Parquet file."""
     import pyarrow as pa
     from pyarrow import parquet
@@ -235,7 +243,9 @@ def parquet_of(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def parsed(body: bytes, count: int | None = None, columns: Sequence[str] | None = None) -> pa.Table:
+def read_changes_table(
+    body: bytes, count: int | None = None, columns: Sequence[str] | None = None
+) -> pa.Table:
     """Return the table in the bytes of a Parquet file of file changes.
 
     Args:
@@ -250,10 +260,10 @@ def parsed(body: bytes, count: int | None = None, columns: Sequence[str] | None 
     import pyarrow as pa
 
     try:
-        file = opened(body, "the list of file changes", columns)
+        file = open_checked_parquet(body, "the list of file changes", columns)
         # Before any row is read.
         metadata = file.arrow.metadata
-        _check_format((metadata.metadata or {}).get(_FORMAT_KEY, b""))
+        _check_format_version((metadata.metadata or {}).get(_FORMAT_KEY, b""))
         if count not in {None, metadata.num_rows}:
             raise ValueError(f"it holds {metadata.num_rows} file changes, not {count}")
         return file.table()
@@ -261,11 +271,11 @@ def parsed(body: bytes, count: int | None = None, columns: Sequence[str] | None 
         raise ValueError(f"they are no Parquet file: {error}") from error
 
 
-def _check_format(text: bytes) -> None:
+def _check_format_version(text: bytes) -> None:
     if not text.isdigit():
         raise ValueError("the file's metadata does not declare a list of file changes")
     if text != _FORMAT:
-        raise other_format("a list of file changes", int(text))
+        raise unsupported_format_error("a list of file changes", int(text))
 
 
 INLINE_LIMIT = 1000
@@ -287,7 +297,7 @@ def write_changes(files: Sequence[FileChange]) -> bytes:
     Each attribute is a column. Partition values are a list of JSON scalars, so that text, numbers,
     booleans and NULL stay distinct; an unset attribute is NULL.
     """
-    return parquet_of(to_table(files))
+    return table_to_parquet(to_table(files))
 
 
 def read_changes(body: bytes, count: int | None = None) -> tuple[FileChange, ...]:
@@ -301,7 +311,7 @@ def read_changes(body: bytes, count: int | None = None) -> tuple[FileChange, ...
         ValueError: The bytes are not such a file.
         UpgradeRequiredError: A newer version wrote them.
     """
-    return tuple(from_table(parsed(body, count)))
+    return tuple(changes_from_table(read_changes_table(body, count)))
 
 
 def store_changes(
@@ -343,7 +353,7 @@ def written_millis(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def refuse_stale(commit: Commit[Any]) -> None:
+def refuse_stale_change_file(commit: Commit[Any]) -> None:
     """Reject a pending commit that names a change file which garbage collection may remove.
 
     Raises:
@@ -405,7 +415,7 @@ def event_files(store: Store, layout: Layout, event: ListingEvent) -> tuple[File
         try:
             return inline_files(event.files)
         except (ValueError, RecursionError) as error:
-            unknown = unknown_key(event.files)
+            unknown = find_unknown_key(event.files)
             if unknown is not None:
                 raise UpgradeRequiredError(
                     f"the commit of snapshot {event.snapshot_id} in {layout.root}/log holds a file "

@@ -90,19 +90,19 @@ def read_footer(
     with reading(f"file {path}"):
         known = info if info is not None else filesystem.info(path)
         size = int(known["size"])
-        tail = _tail(path, filesystem, size)
+        tail = _read_file_tail(path, filesystem, size)
     try:
         metadata = read_metadata(tail, path)
-        columns = _columns(metadata)
+        columns = _footer_columns(metadata)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InvalidInputError(
             f"{path} is no readable Parquet file: {error}. Leave it out, or write it again"
         ) from error
-    _refuse_twins(path, columns, "")
-    return Footer(path, metadata.num_rows, size, _creation_time(known), columns)
+    _refuse_duplicate_columns(path, columns, "")
+    return Footer(path, metadata.num_rows, size, _file_time_millis(known), columns)
 
 
-def _refuse_twins(path: str, columns: Sequence[FooterColumn], around: str) -> None:
+def _refuse_duplicate_columns(path: str, columns: Sequence[FooterColumn], around: str) -> None:
     """Raise if a struct has two columns of one name, which readers could not distinguish."""
     seen: set[str] = set()
     for each in columns:
@@ -112,16 +112,16 @@ def _refuse_twins(path: str, columns: Sequence[FooterColumn], around: str) -> No
                 "which is meant. Write it again with a name for each, or leave it out"
             )
         seen.add(each.name)
-        _refuse_twins(path, each.members, f"{around}{each.name}.")
+        _refuse_duplicate_columns(path, each.members, f"{around}{each.name}.")
 
 
-def _tail(path: str, filesystem: AbstractFileSystem, size: int) -> bytes:
+def _read_file_tail(path: str, filesystem: AbstractFileSystem, size: int) -> bytes:
     """Return the end of a file, including its whole footer."""
     tail = bytes(filesystem.cat_file(path, start=max(0, size - _FIRST_READ_BYTES), end=size))
     if size <= _TRAILER_BYTES or tail[-len(_MAGIC) :] != _MAGIC:
         raise InvalidInputError(
             f"{path} is no Parquet file, or is torn or encrypted ({size} bytes): it does not end "
-            f"as one. {_way_out(path)}"
+            f"as one. {_unreadable_file_advice(path)}"
         )
     length = int.from_bytes(tail[-_TRAILER_BYTES : -len(_MAGIC)], "little") + _TRAILER_BYTES
     if length > size:
@@ -138,13 +138,13 @@ def _tail(path: str, filesystem: AbstractFileSystem, size: int) -> bytes:
     return tail
 
 
-def _way_out(path: str) -> str:
+def _unreadable_file_advice(path: str) -> str:
     if path.endswith(".parquet"):
         return "Write it again, or leave it out"
     return "Leave it out, for example by a glob such as folder/**/*.parquet"
 
 
-def _creation_time(info: Mapping[str, Any]) -> int:
+def _file_time_millis(info: Mapping[str, Any]) -> int:
     for key in ("mtime", "LastModified", "last_modified", "updated", "created"):
         moment = info.get(key)
         if isinstance(moment, str):
@@ -161,7 +161,7 @@ def _creation_time(info: Mapping[str, Any]) -> int:
 
 
 @frozen
-class _Chunks:
+class _ColumnChunks:
     """Metadata of all row groups; returns the statistics of the leaf columns one by one."""
 
     groups: tuple[Any, ...]
@@ -172,20 +172,20 @@ class _Chunks:
         leaf = next(self.leaves)
         if self.schema.column(leaf).max_repetition_level > 0 or data_type is None:
             return None
-        return _sum_up([group.column(leaf) for group in self.groups], data_type)
+        return _combine_chunk_statistics([group.column(leaf) for group in self.groups], data_type)
 
 
-def _columns(metadata: Any) -> tuple[FooterColumn, ...]:
+def _footer_columns(metadata: Any) -> tuple[FooterColumn, ...]:
     groups = tuple(metadata.row_group(each) for each in range(metadata.num_row_groups))
-    chunks = _Chunks(groups, metadata.schema, iter(range(metadata.num_columns)))
+    chunks = _ColumnChunks(groups, metadata.schema, iter(range(metadata.num_columns)))
     arrow = metadata.schema.to_arrow_schema()
-    return tuple(_column(each, chunks) for each in arrow)
+    return tuple(_footer_column(each, chunks) for each in arrow)
 
 
-def _column(field: pa.Field, chunks: _Chunks) -> FooterColumn:
+def _footer_column(field: pa.Field, chunks: _ColumnChunks) -> FooterColumn:
     arrow_type = field.type
-    members = tuple(_column(each, chunks) for each in _members(arrow_type))
-    data_type = _type_of(arrow_type)
+    members = tuple(_footer_column(each, chunks) for each in _nested_arrow_fields(arrow_type))
+    data_type = _type_or_none(arrow_type)
     return FooterColumn(
         name=field.name,
         field_id=_field_id(field),
@@ -196,7 +196,7 @@ def _column(field: pa.Field, chunks: _Chunks) -> FooterColumn:
     )
 
 
-def _members(arrow_type: pa.DataType) -> list[pa.Field]:
+def _nested_arrow_fields(arrow_type: pa.DataType) -> list[pa.Field]:
     import pyarrow as pa
 
     is_a = pa.types
@@ -217,14 +217,14 @@ def _field_id(field: pa.Field) -> int | None:
 
 
 @lru_cache(maxsize=1024)
-def _type_of(arrow_type: pa.DataType) -> DataType | None:
+def _type_or_none(arrow_type: pa.DataType) -> DataType | None:
     try:
         return from_arrow_type(arrow_type)
     except (UnsupportedError, InvalidTypeError):
         return None
 
 
-def _sum_up(chunks: Sequence[Any], data_type: DataType) -> ColumnFacts:
+def _combine_chunk_statistics(chunks: Sequence[Any], data_type: DataType) -> ColumnFacts:
     values = 0
     nulls: int | None = 0
     lows: list[Any] | None = []
@@ -237,8 +237,8 @@ def _sum_up(chunks: Sequence[Any], data_type: DataType) -> ColumnFacts:
         counted = found.null_count if found is not None and found.has_null_count else None
         nulls = None if nulls is None or counted is None else nulls + counted
         if found is not None and found.has_min_max and lows is not None:
-            lows.append(_comparable(found.min_raw, data_type))
-            highs.append(_comparable(found.max_raw, data_type))
+            lows.append(_comparable_statistic(found.min_raw, data_type))
+            highs.append(_comparable_statistic(found.max_raw, data_type))
         elif counted != chunk.num_values:
             # A chunk with values but without minimum and maximum: the column has no bounds.
             lows = None
@@ -247,7 +247,7 @@ def _sum_up(chunks: Sequence[Any], data_type: DataType) -> ColumnFacts:
     return ColumnFacts(values, nulls, min(lows), max(highs))
 
 
-def _comparable(raw: Any, data_type: DataType) -> Any:
+def _comparable_statistic(raw: Any, data_type: DataType) -> Any:
     # Parquet keeps long decimals as big-endian bytes, which do not sort as numbers do.
     if isinstance(data_type, DecimalType) and isinstance(raw, bytes):
         return int.from_bytes(raw, "big", signed=True)

@@ -20,15 +20,15 @@ from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.events.snapshots import BranchCommitted, ListingEvent, RolledBack, SnapshotEvent
 from ledger.files.change_lists import event_files, to_table
-from ledger.files.runs import Net, Placed, Runs, that_stayed
+from ledger.files.runs import Net, Placed, RunStore, additions_still_live
 from ledger.locations import FileNames
 from ledger.log.key_index import interval, tiles
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import DamagedLogError, LedgerError
 from ledger.model.file_change import FileChange
-from ledger.model.parquet_limits import bounded_table, opened, python_values
-from ledger.model.snapshot import Branch, branch_number, on_line, parts
+from ledger.model.parquet_limits import open_checked_parquet, python_values, read_bounded_table
+from ledger.model.snapshot import Branch, branch_key_prefix, branch_number, parts
 from ledger.observing.telemetry import warn
 from ledger.state.table import TableState
 
@@ -50,11 +50,11 @@ _MOST_KEPT = 20_000
 
 def file_key(path: str, branch: int = 0) -> str:
     """Return the key of a file in the key index, on main (0) or on a branch by its number."""
-    return f"{on_line(branch)}{_FILE}{path}"
+    return f"{branch_key_prefix(branch)}{_FILE}{path}"
 
 
 @frozen
-class NamedInLog:
+class LoggedFileNames:
     """Files that a table's commits name, looked up in its key index; see `NamedFiles`.
 
     Attributes:
@@ -81,15 +81,15 @@ class NamedInLog:
         Raises:
             DamagedLogError: A list of file changes is missing or damaged.
         """
-        found = self.log.lookup.named_by(commit)
-        return None if found is None else {self._usual(each) for each in found}
+        found = self.log.lookup.keys_of_commit(commit)
+        return None if found is None else {self._usual_key(each) for each in found}
 
-    def _usual(self, key: str) -> str:
+    def _usual_key(self, key: str) -> str:
         front, _, path = key.partition(_FILE)
         return f"{front}{_FILE}{self.names.usual(path)}" if path else key
 
 
-class _Line(Struct, frozen=True):
+class _SnapshotLine(Struct, frozen=True):
     """Range of snapshots of one line: main's, or a branch's own on its current base.
 
     Attributes:
@@ -103,14 +103,14 @@ class _Line(Struct, frozen=True):
     last: int | None = None
 
     @classmethod
-    def of(cls, branch: Branch) -> _Line:
+    def of(cls, branch: Branch) -> _SnapshotLine:
         return cls(branch.number, branch.first_snapshot_id, branch.next_id - 1)
 
-    def holds(self, snapshot_id: int) -> bool:
+    def contains_snapshot(self, snapshot_id: int) -> bool:
         return self.first <= snapshot_id and (self.last is None or snapshot_id <= self.last)
 
 
-_MAIN = _Line()
+_MAIN = _SnapshotLine()
 
 
 class LiveFiles:
@@ -128,7 +128,7 @@ class LiveFiles:
     def __init__(self, log: StreamLog[TableState, TableEvent]) -> None:
         self._log = log
         self.names = FileNames(f"{log.store.url}/{log.layout.folder}")
-        self._runs = Runs(log.store, log.layout)
+        self._runs = RunStore(log.store, log.layout)
         # The table has no files before version 0.
         self._known: tuple[int, dict[str, Placed]] = (-1, {})
         # Cache of the branch that was read last: first and newest snapshot, version, files.
@@ -159,7 +159,7 @@ class LiveFiles:
             UpgradeRequiredError: A newer version wrote one.
         """
         version = commit.version
-        return [(event, self.files_of(version, event)) for event in _listing(commit)]
+        return [(event, self.files_of(version, event)) for event in _listing_events(commit)]
 
     def changes(self, first: int, last: int) -> Iterator[Placed]:
         """Yield main's file changes of the commits `first` to `last`, both included.
@@ -167,7 +167,7 @@ class LiveFiles:
         Raises:
             DamagedLogError: A commit or a list of file changes is missing or damaged.
         """
-        return self._changes(first, last, _MAIN)
+        return self._changes_on_line(first, last, _MAIN)
 
     def changes_of(self, commit: Commit[TableEvent]) -> list[FileChange]:
         """Return main's file changes of one commit.
@@ -175,7 +175,7 @@ class LiveFiles:
         Raises:
             DamagedLogError: A list of file changes is missing or damaged.
         """
-        return [each.change for each in self._placed(commit, _MAIN)]
+        return [each.change for each in self._placed_commit_changes(commit, _MAIN)]
 
     def branch_changes(self, branch: Branch, last: int) -> Iterator[Placed]:
         """Yield the file changes of a branch's own snapshots, up to a version and its newest one.
@@ -183,13 +183,13 @@ class LiveFiles:
         Raises:
             DamagedLogError: A commit or a list of file changes is missing or damaged.
         """
-        return self._changes(branch.since_version, last, _Line.of(branch))
+        return self._changes_on_line(branch.since_version, last, _SnapshotLine.of(branch))
 
-    def _changes(self, first: int, last: int, line: _Line) -> Iterator[Placed]:
+    def _changes_on_line(self, first: int, last: int, line: _SnapshotLine) -> Iterator[Placed]:
         if first > last:
             return
-        for read in self._log.known_commits(first, last):
-            yield from self._placed(read.commit, line)
+        for read in self._log.commits_via_cache(first, last):
+            yield from self._placed_commit_changes(read.commit, line)
 
     def at(self, version: int) -> dict[str, FileChange]:
         """Return the live files after a version, by path, in the order in which they were added.
@@ -197,9 +197,9 @@ class LiveFiles:
         Raises:
             DamagedLogError: A commit or a list of file changes is missing or damaged.
         """
-        return {path: each.change for path, each in self.placed_at(version).items()}
+        return {path: each.change for path, each in self.placed_files_at(version).items()}
 
-    def placed_at(self, version: int) -> dict[str, Placed]:
+    def placed_files_at(self, version: int) -> dict[str, Placed]:
         """Return the live files after a version, each with the commit that added it.
 
         Raises:
@@ -213,44 +213,44 @@ class LiveFiles:
         else:
             boundary = version - version % CHECKPOINT_INTERVAL
             tail = [*self.changes(boundary + 1 if boundary else 0, version)]
-            live.apply(self._at_boundary(boundary, Net(tail).deleted))
+            live.apply(self._net_changes_to_checkpoint(boundary, Net(tail).deleted))
             live.apply(tail)
         if version > known and len(live.added) <= _MOST_KEPT:
             self._known = version, dict(live.added)
         return live.added
 
-    def at_state(self, state: TableState) -> dict[str, FileChange]:
+    def live_files_at_state(self, state: TableState) -> dict[str, FileChange]:
         """Return the live files of a state, which may be inside a commit of several transactions.
 
         Raises:
             DamagedLogError: A commit or a list of file changes is missing or damaged.
         """
-        return {path: each.change for path, each in self.placed_at_state(state).items()}
+        return {path: each.change for path, each in self.placed_files_at_state(state).items()}
 
-    def placed_at_state(self, state: TableState) -> dict[str, Placed]:
-        """Return the live files of a state, each with the commit that added it; see `at_state`.
+    def placed_files_at_state(self, state: TableState) -> dict[str, Placed]:
+        """Return the live files of a state, each with the commit that added it.
 
         Raises:
             DamagedLogError: A commit or a list of file changes is missing or damaged.
         """
-        branch = state.seen_branch
+        branch = state.viewed_branch
         if branch is not None:
-            return self._placed_on(branch, state)
+            return self._placed_files_on_branch(branch, state)
         newest = state.last_snapshot_id
         if not self.continues_after(state):
-            return self.placed_at(state.version)
-        live = Net(self.placed_at(state.version - 1).values())
+            return self.placed_files_at(state.version)
+        live = Net(self.placed_files_at(state.version - 1).values())
         live.apply(self.snapshot_changes(1, newest, state.version, state.version))
         return live.added
 
-    def _placed_on(self, branch: Branch, state: TableState) -> dict[str, Placed]:
+    def _placed_files_on_branch(self, branch: Branch, state: TableState) -> dict[str, Placed]:
         first, known, version, placed = self._known_branch
         if first == branch.first_snapshot_id and known <= branch.head_id:
             live = Net(placed.values())
             since = evolve(branch, first_snapshot_id=known + 1, since_version=version)
         else:
-            base = self.base_of(state)
-            live = Net(self.placed_at(base.version - 1).values())
+            base = self.main_base_of(state)
+            live = Net(self.placed_files_at(base.version - 1).values())
             live.apply(self.snapshot_changes(1, base.last_snapshot_id, base.version, base.version))
             since = branch
         if branch.snapshot is not None:
@@ -260,13 +260,13 @@ class LiveFiles:
                 self._known_branch = (first, newest, state.version, dict(live.added))
         return live.added
 
-    def base_of(self, state: TableState) -> TableState:
+    def main_base_of(self, state: TableState) -> TableState:
         """Return the state of main that a branch is based on; only its files are meaningful.
 
         Args:
             state: A state seen on the branch.
         """
-        branch = state.seen_branch
+        branch = state.viewed_branch
         if branch is None or state.snapshot is None:
             return state
         base = evolve(state.snapshot, id=branch.base_snapshot_id)
@@ -296,7 +296,9 @@ class LiveFiles:
         if head is None or head.state.last_snapshot_id == state.last_snapshot_id:
             return False
         commit = self._log.commit_at(state.version)
-        return any(each.snapshot_id > state.last_snapshot_id for each in _listing(commit, _MAIN))
+        return any(
+            each.snapshot_id > state.last_snapshot_id for each in _listing_events(commit, _MAIN)
+        )
 
     def save(self, version: int) -> None:
         """Write the run that ends at a checkpoint's version; best effort.
@@ -308,23 +310,25 @@ class LiveFiles:
         if newest is None:
             return
         try:
-            net = Net(self.built(*newest))
+            net = Net(self.build_interval_changes(*newest))
         except LedgerError as error:
             # The commit is done; a reader of the damaged part gets the error.
             warn(_LOGGER, "file_run_skipped", version=version, error=str(error))
             return
         self._runs.save(*newest, net)
 
-    def lookup_at(self, paths: Iterable[str], state: TableState) -> dict[str, FileChange]:
+    def lookup_live_files_at(
+        self, paths: Iterable[str], state: TableState
+    ) -> dict[str, FileChange]:
         """Return the given files that are live at a state, on main or a branch; see `lookup`.
 
         Raises:
             DamagedLogError: A commit or a list of file changes is missing or damaged.
         """
-        newest = self.newest_at(paths, state)
+        newest = self.newest_changes_at(paths, state)
         return {path: found for path, found in newest.items() if found.kind == "ADD"}
 
-    def newest_at(self, paths: Iterable[str], state: TableState) -> dict[str, FileChange]:
+    def newest_changes_at(self, paths: Iterable[str], state: TableState) -> dict[str, FileChange]:
         """Return the newest change of each given file up to a state, by path.
 
         Files that were never in the table are left out.
@@ -336,15 +340,19 @@ class LiveFiles:
         Raises:
             DamagedLogError: A commit or a list of file changes is missing or damaged.
         """
-        branch, wanted = state.seen_branch, dict.fromkeys(paths)
+        branch, wanted = state.viewed_branch, dict.fromkeys(paths)
         if branch is None:
             return self.newest(wanted, state.version)
-        found = self._newest(wanted, state.version, _Line.of(branch)) if branch.snapshot else {}
+        found = (
+            self._newest_changes_on_line(wanted, state.version, _SnapshotLine.of(branch))
+            if branch.snapshot
+            else {}
+        )
         rest = [path for path in wanted if path not in found]
         if rest:
-            base = self.base_of(state)
+            base = self.main_base_of(state)
             here = self.snapshot_changes(1, base.last_snapshot_id, base.version, base.version)
-            found |= self.newest(rest, base.version - 1) | _among(rest, here)
+            found |= self.newest(rest, base.version - 1) | _newest_change_by_path(rest, here)
         return {path: found[path] for path in wanted if path in found}
 
     def lookup(self, paths: Iterable[str], version: int) -> dict[str, FileChange]:
@@ -367,7 +375,7 @@ class LiveFiles:
             DamagedLogError: A commit or a list of file changes is missing or damaged.
         """
         wanted = dict.fromkeys(paths)
-        found = self._newest(wanted, version)
+        found = self._newest_changes_on_line(wanted, version)
         return {path: found[path] for path in wanted if path in found}
 
     def difference(self, before: TableState, after: TableState) -> tuple[FileChange, ...]:
@@ -386,10 +394,10 @@ class LiveFiles:
         older, newer = sorted((before, after), key=lambda state: state.last_snapshot_id)
         between = (older.last_snapshot_id + 1, newer.last_snapshot_id)
         net = Net(self.snapshot_changes(*between, older.version, newer.version))
-        gone = self._lookup_at(net.deleted.keys() - net.added.keys(), older)
+        gone = self._lookup_on_main(net.deleted.keys() - net.added.keys(), older)
         come = {path: each.change for path, each in net.added.items() if path not in net.deleted}
         removed, added = (gone, come) if older is before else (come, gone)
-        return _sorted(removed, added)
+        return _deletes_and_adds(removed, added)
 
     def difference_to(
         self, before: TableState, after: Iterable[FileChange]
@@ -400,29 +408,29 @@ class LiveFiles:
             before: The state.
             after: The wanted live files, such as an engine's.
         """
-        older, newer = self.at_state(before), {each.path: each for each in after}
-        return _apart(older, newer)
+        older, newer = self.live_files_at_state(before), {each.path: each for each in after}
+        return _files_difference(older, newer)
 
     def _branch_difference(self, before: TableState, after: TableState) -> tuple[FileChange, ...]:
-        branch = after.seen_branch
+        branch = after.viewed_branch
         if before.on_branch is None and branch is not None:
-            base = self.base_of(after)
+            base = self.main_base_of(after)
             if before.last_snapshot_id == base.last_snapshot_id:
                 # No snapshot of main is between the states: the branch's own changes are all.
                 net = Net(self.branch_changes(branch, after.version))
-                gone = self._lookup_at(net.deleted.keys() - net.added.keys(), base)
+                gone = self._lookup_on_main(net.deleted.keys() - net.added.keys(), base)
                 come = {p: each.change for p, each in net.added.items() if p not in net.deleted}
-                return _sorted(gone, come)
-        return _apart(self.at_state(before), self.at_state(after))
+                return _deletes_and_adds(gone, come)
+        return _files_difference(self.live_files_at_state(before), self.live_files_at_state(after))
 
-    def _lookup_at(self, paths: Collection[str], state: TableState) -> dict[str, FileChange]:
+    def _lookup_on_main(self, paths: Collection[str], state: TableState) -> dict[str, FileChange]:
         """Return the given files that are live at a state of main; see `lookup`."""
         here = self.snapshot_changes(1, state.last_snapshot_id, state.version, state.version)
-        found = self.newest(paths, state.version - 1) | _among(paths, here)
+        found = self.newest(paths, state.version - 1) | _newest_change_by_path(paths, here)
         return {path: each for path, each in found.items() if each.kind == "ADD"}
 
-    def _newest(
-        self, wanted: Collection[str], version: int, line: _Line = _MAIN
+    def _newest_changes_on_line(
+        self, wanted: Collection[str], version: int, line: _SnapshotLine = _MAIN
     ) -> dict[str, FileChange]:
         """Return the newest change of each file up to a version, on a line."""
         newest: dict[str, FileChange] = {}
@@ -432,7 +440,9 @@ class LiveFiles:
             # For the commits since its last checkpoint, the log has only the newest per key.
             boundary = head.state.version - head.state.version % CHECKPOINT_INTERVAL
             last = min(version, boundary)
-            newest = _among(wanted, self._changes(last + 1 if last else 0, version, line))
+            newest = _newest_change_by_path(
+                wanted, self._changes_on_line(last + 1 if last else 0, version, line)
+            )
         read: dict[int, dict[str, FileChange]] = {}
         beginning = file_key("", line.number)
         keys = {beginning + path: path for path in wanted if path not in newest}
@@ -443,16 +453,20 @@ class LiveFiles:
                 if candidate > last:
                     continue
                 if candidate not in read:
-                    (found,) = self._log.known_commits(candidate, candidate)
-                    read[candidate] = _among(wanted, self._placed(found.commit, line))
+                    (found,) = self._log.commits_via_cache(candidate, candidate)
+                    read[candidate] = _newest_change_by_path(
+                        wanted, self._placed_commit_changes(found.commit, line)
+                    )
                 # The index has hashes: another file may have the same one.
                 if path in read[candidate]:
                     newest[path] = read[candidate][path]
                     break
         return newest
 
-    def _placed(self, commit: Commit[TableEvent], line: _Line) -> Iterator[Placed]:
-        for event in _listing(commit, line):
+    def _placed_commit_changes(
+        self, commit: Commit[TableEvent], line: _SnapshotLine
+    ) -> Iterator[Placed]:
+        for event in _listing_events(commit, line):
             for change in self.files_of(commit.version, event):
                 yield Placed(commit.version, event.snapshot_id, change)
 
@@ -473,7 +487,7 @@ class LiveFiles:
                 f"{key} holds an invalid list of files: {error.__cause__}", key
             ) from error
 
-    def _at_boundary(self, boundary: int, gone: Collection[str]) -> Iterable[Placed]:
+    def _net_changes_to_checkpoint(self, boundary: int, gone: Collection[str]) -> Iterable[Placed]:
         """Return the net file changes up to a checkpoint's version, oldest first.
 
         If all runs exist, only rows of live files become objects: most files that were ever added
@@ -488,58 +502,69 @@ class LiveFiles:
         if len(tables) == len(parts):
             # An invalid run is logged and rebuilt where it is read alone, below.
             with suppress(ValueError):
-                return that_stayed([*chain.from_iterable(tables)], gone)
+                return additions_still_live([*chain.from_iterable(tables)], gone)
         return chain.from_iterable(
-            self.built(*span) if found is None else self._interval(*span) for span, found in parts
+            self.build_interval_changes(*span)
+            if found is None
+            else self._load_or_build_interval(*span)
+            for span, found in parts
         )
 
-    def _interval(self, first: int, last: int) -> Iterable[Placed]:
+    def _load_or_build_interval(self, first: int, last: int) -> Iterable[Placed]:
         found = self._runs.load(first, last)
-        return found if found is not None else self.built(first, last)
+        return found if found is not None else self.build_interval_changes(first, last)
 
-    def built(self, first: int, last: int) -> Iterator[Placed]:
+    def build_interval_changes(self, first: int, last: int) -> Iterator[Placed]:
         """Yield an interval's file changes from the runs of the tier below, or from the log."""
         below = list(parts(first // CHECKPOINT_INTERVAL, last // CHECKPOINT_INTERVAL))
         if not below:
             yield from self.changes(first, last)
         for part in below:
-            yield from self._interval(*interval(*part))
+            yield from self._load_or_build_interval(*interval(*part))
 
 
-def _among(wanted: Collection[str], changes: Iterable[Placed]) -> dict[str, FileChange]:
+def _newest_change_by_path(
+    wanted: Collection[str], changes: Iterable[Placed]
+) -> dict[str, FileChange]:
     """Return the newest change of each wanted file."""
     return {each.change.path: each.change for each in changes if each.change.path in wanted}
 
 
-def _apart(
+def _files_difference(
     older: Mapping[str, FileChange], newer: Mapping[str, FileChange]
 ) -> tuple[FileChange, ...]:
     gone = {path: each for path, each in older.items() if path not in newer}
     come = {path: each for path, each in newer.items() if path not in older}
-    return _sorted(gone, come)
+    return _deletes_and_adds(gone, come)
 
 
-def _sorted(
+def _deletes_and_adds(
     gone: Mapping[str, FileChange], come: Mapping[str, FileChange]
 ) -> tuple[FileChange, ...]:
     both = [*(replace(each, kind="DELETE") for each in gone.values()), *come.values()]
     return tuple(sorted(both, key=lambda each: each.path))
 
 
-def _listing(commit: Commit[TableEvent], line: _Line | None = None) -> list[ListingEvent]:
+def _listing_events(
+    commit: Commit[TableEvent], line: _SnapshotLine | None = None
+) -> list[ListingEvent]:
     """Return the events of a commit that list files, on one line; None for all lines."""
     kinds = _LISTING if line is None else _BRANCHES if line.number else _SNAPSHOTS
     found: list[Any] = [
         event for each in commit.transactions for event in each.events if isinstance(event, kinds)
     ]
-    return found if line is None else [each for each in found if line.holds(each.snapshot_id)]
+    return (
+        found
+        if line is None
+        else [each for each in found if line.contains_snapshot(each.snapshot_id)]
+    )
 
 
 _NAMES: Final = "file_path"
 _WHAT: Final = "the file of position deletes"
 
 
-class FilesOfTable(Protocol):
+class TableWithFiles(Protocol):
     """The part of a table's handle that this module needs."""
 
     live: LiveFiles
@@ -553,12 +578,12 @@ class FilesOfTable(Protocol):
         """The newest state."""
 
 
-def names_files(file: FileChange) -> bool:
+def is_position_delete_file(file: FileChange) -> bool:
     """Return True for a Parquet file of position deletes, which names data files."""
     return file.content == "position-deletes" and file.format.lower() == "parquet"
 
 
-def named_files(body: bytes, file: str = _WHAT) -> list[str]:
+def read_named_data_files(body: bytes, file: str = _WHAT) -> list[str]:
     """Return the URLs of the data files that a file of position deletes names, sorted.
 
     Args:
@@ -569,12 +594,12 @@ def named_files(body: bytes, file: str = _WHAT) -> list[str]:
         TooLargeError: It exceeds the limits for its size.
     """
     found: set[str] = set()
-    for batch in opened(body, file, [_NAMES]).batches():
+    for batch in open_checked_parquet(body, file, [_NAMES]).batches():
         found.update(python_values(batch.column(0)))
     return sorted(found)
 
 
-def lost_names(table: FilesOfTable, names: list[str]) -> list[str]:
+def find_lost_file_names(table: TableWithFiles, names: list[str]) -> list[str]:
     """Return the URLs that no file of a table ever had at its current location."""
     prefix = f"{table.location}/"
     paths = {each: each.removeprefix(prefix) for each in names}
@@ -582,7 +607,7 @@ def lost_names(table: FilesOfTable, names: list[str]) -> list[str]:
     return [each for each, path in paths.items() if path not in known]
 
 
-def renamed(body: bytes, new: Mapping[str, str]) -> bytes:
+def rename_data_files_in(body: bytes, new: Mapping[str, str]) -> bytes:
     """Return a copy of a file of position deletes with data files renamed.
 
     Args:
@@ -595,7 +620,7 @@ def renamed(body: bytes, new: Mapping[str, str]) -> bytes:
     import pyarrow as pa
     from pyarrow import parquet
 
-    rows: Any = bounded_table(body, _WHAT)
+    rows: Any = read_bounded_table(body, _WHAT)
     at = rows.schema.get_field_index(_NAMES)
     field = rows.schema.field(at)
     names = [new.get(each, each) for each in rows.column(at).to_pylist()]
@@ -606,7 +631,7 @@ def renamed(body: bytes, new: Mapping[str, str]) -> bytes:
     return written
 
 
-def prefix_of(table: FilesOfTable, names: list[str]) -> str | None:
+def former_location_prefix(table: TableWithFiles, names: list[str]) -> str | None:
     """Return the URL prefix of a table's former location, from lost names; None if unknown.
 
     The rest of each name is then the path of a file of the table.
@@ -638,10 +663,10 @@ def change_tables(
         DamagedLogError: A commit or a list of file changes is missing or damaged.
     """
     live, version = LiveFiles(log), state.version
-    branch = state.seen_branch
+    branch = state.viewed_branch
     if branch is not None:
-        yield _table_of(live.branch_changes(branch, version))
-        yield from change_tables(log, live.base_of(state), columns)
+        yield _net_changes_table(live.branch_changes(branch, version))
+        yield from change_tables(log, live.main_base_of(state), columns)
         return
     # If its commit has later snapshots, the run that ends with the commit has changes after it.
     whole = version - live.continues_after(state)
@@ -649,11 +674,13 @@ def change_tables(
     tail = live.snapshot_changes(
         1, state.last_snapshot_id, boundary + 1 if boundary else 0, version
     )
-    yield _table_of(tail)
-    runs = Runs(log.store, log.layout)
+    yield _net_changes_table(tail)
+    runs = RunStore(log.store, log.layout)
     for span in tiles(boundary):
         found = runs.tables(*span, columns)
-        yield from [_table_of(live.built(*span))] if found is None else found
+        yield from (
+            [_net_changes_table(live.build_interval_changes(*span))] if found is None else found
+        )
 
 
 def live_tables(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -686,5 +713,5 @@ def live_tables(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         yield added
 
 
-def _table_of(changes: Iterable[Placed]) -> pa.Table:
+def _net_changes_table(changes: Iterable[Placed]) -> pa.Table:
     return to_table([each.change for each in Net(changes).rows()])

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ledger.files.footers import read_footer
 from ledger.files.partition_values import DEFAULT_NAME, HIVE_DEFAULT_NAME, path_keys, value_of
-from ledger.files.register import FoundFiles, expand
+from ledger.files.register import FoundFiles, expand_paths_to_files
 from ledger.model.errors import InvalidInputError
 from ledger.model.schema import Schema
 from ledger.model.types import (
@@ -55,14 +55,18 @@ def schema_of_files(
         >>> [(each.name, str(each.type.root)) for each in schema.fields], schema.partition_keys
         ([('id', 'BIGINT'), ('day', 'DATE')], ('day',))
     """
-    found = expand(paths, storage_options)
-    columns = _columns_of_first(found)
-    keys = {name: each for name, each in _keys_of(found.infos).items() if name not in columns}
-    columns |= {name: _type_of(values) for name, values in keys.items()}
-    return Schema(fields=_numbered(columns), partition_keys=tuple(keys))
+    found = expand_paths_to_files(paths, storage_options)
+    columns = _first_file_columns(found)
+    keys = {
+        name: each
+        for name, each in _folder_partition_keys(found.infos).items()
+        if name not in columns
+    }
+    columns |= {name: _guess_key_type(values) for name, values in keys.items()}
+    return Schema(fields=_assign_column_ids(columns), partition_keys=tuple(keys))
 
 
-def _columns_of_first(found: FoundFiles) -> dict[str, DataType]:
+def _first_file_columns(found: FoundFiles) -> dict[str, DataType]:
     first = next(iter(found.infos))
     columns: dict[str, DataType] = {}
     for each in read_footer(first, filesystem=found.filesystem).columns:
@@ -75,7 +79,7 @@ def _columns_of_first(found: FoundFiles) -> dict[str, DataType]:
     return columns
 
 
-def _keys_of(paths: Iterable[str]) -> dict[str, set[str]]:
+def _folder_partition_keys(paths: Iterable[str]) -> dict[str, set[str]]:
     """Return the partition keys in the files' folders, each with its values."""
     found: dict[str, set[str]] = {}
     first: str | None = None
@@ -85,30 +89,36 @@ def _keys_of(paths: Iterable[str]) -> dict[str, set[str]]:
             first, found = path, {name: set() for name in keys}
         if keys.keys() != found.keys():
             raise InvalidInputError(
-                f"{path} lies in folders of {_said(keys)}, and {first} in folders of "
-                f"{_said(found)}; files of one table name the same partition keys"
+                f"{path} lies in folders of {_key_names_text(keys)}, and {first} in folders of "
+                f"{_key_names_text(found)}; files of one table name the same partition keys"
             )
         for name, value in keys.items():
             found[name].add(value)
     return found
 
 
-def _said(keys: Iterable[str]) -> str:
+def _key_names_text(keys: Iterable[str]) -> str:
     return ", ".join(keys) or "no key"
 
 
-def _type_of(values: Iterable[str]) -> DataType:
+def _guess_key_type(values: Iterable[str]) -> DataType:
     known = [each for each in values if each not in {DEFAULT_NAME, HIVE_DEFAULT_NAME}]
-    if known and all(len(each) == _DATE_LENGTH and _holds(DateType(), each) for each in known):
+    if known and all(
+        len(each) == _DATE_LENGTH and _can_parse_value(DateType(), each) for each in known
+    ):
         return DateType()
     # 007 would be written back as 7, so it is a text.
     if not all(map(_WHOLE.fullmatch, known)):
         return STRING
-    fits = (guess for guess in _GUESSES if known and all(_holds(guess, each) for each in known))
+    fits = (
+        guess
+        for guess in _GUESSES
+        if known and all(_can_parse_value(guess, each) for each in known)
+    )
     return next(fits, STRING)
 
 
-def _holds(data_type: DataType, text: str) -> bool:
+def _can_parse_value(data_type: DataType, text: str) -> bool:
     try:
         value_of(text, data_type)
     except (ValueError, OverflowError):
@@ -116,7 +126,7 @@ def _holds(data_type: DataType, text: str) -> bool:
     return True
 
 
-def _numbered(columns: Mapping[str, DataType]) -> tuple[DataField, ...]:
+def _assign_column_ids(columns: Mapping[str, DataType]) -> tuple[DataField, ...]:
     fields: list[DataField] = []
     highest = -1
     for name, data_type in columns.items():

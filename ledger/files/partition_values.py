@@ -23,7 +23,7 @@ from ledger.files.bounds import (
     ColumnFacts,
     Extreme,
     FooterColumn,
-    in_unit,
+    convert_time_unit,
     lower_bound,
     upper_bound,
 )
@@ -87,7 +87,7 @@ def value_of(text: str, data_type: DataType) -> PartitionValue:
     return read(text, data_type)
 
 
-def transformed_value_of(text: str, transform: Transform, source: DataType) -> PartitionValue:
+def parse_transformed_value(text: str, transform: Transform, source: DataType) -> PartitionValue:
     """Parse the value of a transformed partition field from a path's text in Iceberg's form.
 
     Args:
@@ -102,7 +102,7 @@ def transformed_value_of(text: str, transform: Transform, source: DataType) -> P
     Example:
         >>> from ledger.model.transforms import transform_of
         >>> from ledger.model.types import TimestampType
-        >>> transformed_value_of("2017-12-01-10", transform_of("hour"), TimestampType())
+        >>> parse_transformed_value("2017-12-01-10", transform_of("hour"), TimestampType())
         420034
     """
     match transform:
@@ -111,7 +111,7 @@ def transformed_value_of(text: str, transform: Transform, source: DataType) -> P
         case Period(unit="day"):
             return value_of(text, DateType())
         case Period():
-            return _period(text, transform)
+            return _parse_period(text, transform)
         case Bucket(count=count):
             number = int(text) if _WHOLE.fullmatch(text) else -1
             if not 0 <= number < count:
@@ -124,7 +124,7 @@ def transformed_value_of(text: str, transform: Transform, source: DataType) -> P
     return value
 
 
-def _period(text: str, period: Period) -> int:
+def _parse_period(text: str, period: Period) -> int:
     found = _PERIODS[period.unit].fullmatch(text)
     if not found:
         raise ValueError(text)
@@ -140,7 +140,9 @@ def _period(text: str, period: Period) -> int:
     return years * 12 + int(found[2]) - 1
 
 
-def typed_value(value: PartitionValue, transform: Transform, source: DataType) -> PartitionValue:
+def normalize_partition_value(
+    value: PartitionValue, transform: Transform, source: DataType
+) -> PartitionValue:
     """Normalize a partition value to the form in file changes, so that equal values compare equal.
 
     Args:
@@ -159,17 +161,17 @@ def typed_value(value: PartitionValue, transform: Transform, source: DataType) -
     return encode_value(decode_value(value, result), result)
 
 
-def _text(text: str, _type: Any) -> str:
+def _unchanged_text(text: str, _type: Any) -> str:
     return text
 
 
-def _boolean(text: str, _type: Any) -> bool:
+def _parse_boolean(text: str, _type: Any) -> bool:
     if text.lower() not in ("true", "false"):
         raise ValueError(text)
     return text.lower() == "true"
 
 
-def _whole(text: str, data_type: Any) -> int:
+def _parse_integer(text: str, data_type: Any) -> int:
     if not _WHOLE.fullmatch(text):
         raise ValueError(text)
     number = int(text)
@@ -179,7 +181,7 @@ def _whole(text: str, data_type: Any) -> int:
     return number
 
 
-def _decimal(text: str, data_type: Any) -> str:
+def _parse_decimal(text: str, data_type: Any) -> str:
     found = _DECIMAL.fullmatch(text)
     if not found:
         raise ValueError(text)
@@ -194,14 +196,14 @@ def _decimal(text: str, data_type: Any) -> str:
     return minus + (whole or "0") + (f".{digits}" if digits else "")
 
 
-def _floating(text: str, _type: Any) -> str:
+def _parse_float(text: str, _type: Any) -> str:
     number = float(text)
     if math.isfinite(number):
         return repr(number)
     return "NaN" if math.isnan(number) else f"{'-' if number < 0 else ''}Infinity"
 
 
-def _day(text: str, _type: Any) -> str:
+def _parse_date(text: str, _type: Any) -> str:
     if _WHOLE.fullmatch(text):
         try:
             return (_EPOCH + timedelta(days=int(text))).isoformat()
@@ -212,7 +214,7 @@ def _day(text: str, _type: Any) -> str:
     return date.fromisoformat(text).isoformat()
 
 
-def _time(text: str, _type: Any) -> str:
+def _parse_time(text: str, _type: Any) -> str:
     if _WHOLE.fullmatch(text):
         seconds, millis = divmod(int(text), 1000)
         hours, rest = divmod(seconds, 3600)
@@ -227,28 +229,28 @@ def _time(text: str, _type: Any) -> str:
     return f"{hour}:{minute}:{second or '00'}" + (f".{tail}" if tail else "")
 
 
-def _moment(text: str, data_type: Any) -> str:
+def _parse_timestamp(text: str, data_type: Any) -> str:
     found = _MOMENT.fullmatch(text)
     if not found:
         raise ValueError(text)
-    time = _time(found[2], data_type) if found[2] else "00:00:00"
-    return f"{_day(found[1], data_type)}T{time}"
+    time = _parse_time(found[2], data_type) if found[2] else "00:00:00"
+    return f"{_parse_date(found[1], data_type)}T{time}"
 
 
-def _uuid(text: str, _type: Any) -> str:
+def _parse_uuid(text: str, _type: Any) -> str:
     return str(UUID(text))
 
 
 _READERS: dict[str, Callable[[str, Any], PartitionValue]] = {
-    **dict.fromkeys(("CHAR", "VARCHAR"), _text),
-    **dict.fromkeys(_BITS, _whole),
-    "BOOLEAN": _boolean,
-    "DECIMAL": _decimal,
-    **dict.fromkeys(("FLOAT", "DOUBLE"), _floating),
-    "DATE": _day,
-    "TIME": _time,
-    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_LTZ"), _moment),
-    "UUID": _uuid,
+    **dict.fromkeys(("CHAR", "VARCHAR"), _unchanged_text),
+    **dict.fromkeys(_BITS, _parse_integer),
+    "BOOLEAN": _parse_boolean,
+    "DECIMAL": _parse_decimal,
+    **dict.fromkeys(("FLOAT", "DOUBLE"), _parse_float),
+    "DATE": _parse_date,
+    "TIME": _parse_time,
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_LTZ"), _parse_timestamp),
+    "UUID": _parse_uuid,
 }
 
 
@@ -263,17 +265,17 @@ _SPECIAL = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{}\[\]^]""")
 _ESCAPED = re.compile(r"%([0-9A-Fa-f]{2})")
 
 
-def escape(text: str) -> str:
+def escape_path(text: str) -> str:
     """Return a partition key or value escaped for a path, as Paimon and Hive do.
 
     Example:
-        >>> escape("a/b=ü")
+        >>> escape_path("a/b=ü")
         'a%2Fb%3Dü'
     """
     return _SPECIAL.sub(lambda found: f"%{ord(found[0]):02X}", text)
 
 
-def unescape(text: str) -> str:
+def unescape_path(text: str) -> str:
     """Return the text of an escaped key or value; a % that begins no escape is kept."""
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
 
@@ -293,13 +295,13 @@ def path_keys(path: str) -> dict[str, str]:
         key, sign, value = folder.partition("=")
         if not sign or not key:
             continue
-        name = unescape(key)
+        name = unescape_path(key)
         if name in found:
             raise InvalidChangeError(
                 f"path {path} names partition key {name!r} twice; move the file, or name its "
                 "partition values yourself"
             )
-        found[name] = unescape(value)
+        found[name] = unescape_path(value)
     return found
 
 
@@ -348,18 +350,18 @@ def partition_values(
             values.append(UNSET)
         else:
             source = types.get(field.source_id, UnknownType())
-            values.append(_hive_value(path, field.name, text, transform, source))
+            values.append(_parse_hive_value(path, field.name, text, transform, source))
     return tuple(values)
 
 
-def _hive_value(
+def _parse_hive_value(
     path: str, key: str, text: str, transform: Transform, source: DataType
 ) -> PartitionValue:
     result = transform.result_type(source)
     if text == ICEBERG_NULL and not isinstance(result, CharType | VarCharType):
         return None
     try:
-        return transformed_value_of(text, transform, source)
+        return parse_transformed_value(text, transform, source)
     except UnsupportedError as error:
         raise UnsupportedError(f"path {path}, partition key {key!r}: {error}") from error
     except (ValueError, OverflowError) as error:
@@ -388,19 +390,19 @@ def partition_path(
         'k=a%2Fb/'
     """
     return "".join(
-        f"{escape(field.name)}={escape(_text_of(value, default_name))}/"
+        f"{escape_path(field.name)}={escape_path(_path_text_of_value(value, default_name))}/"
         for field, value in zip(spec.fields, values, strict=True)
     )
 
 
-def _text_of(value: PartitionValue, default_name: str) -> str:
+def _path_text_of_value(value: PartitionValue, default_name: str) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     text = "" if value is None else str(value)
     return text if text.strip() else default_name
 
 
-class Unsaid(Enum):
+class UnknownValueReason(Enum):
     """Reason why rows of a file have no single known partition value."""
 
     UNKNOWN = "unknown"
@@ -409,7 +411,7 @@ class Unsaid(Enum):
 
 def single_result(
     facts: ColumnFacts, found: t.DataType, wanted: t.DataType, transform: Transform
-) -> PartitionValue | Unsaid:
+) -> PartitionValue | UnknownValueReason:
     """Return the single result of a transform for all rows of a file, from its statistics.
 
     Floating-point columns never have one: their statistics leave NaN out and do not distinguish
@@ -427,26 +429,28 @@ def single_result(
         >>> single_result(facts, t.DateType(), t.DateType(), transform_of("month"))
         575
         >>> single_result(facts, t.DateType(), t.DateType(), transform_of("day"))
-        <Unsaid.SEVERAL: 'several'>
+        <UnknownValueReason.SEVERAL: 'several'>
     """
     if not facts.value_count or facts.null_count is None:
-        return Unsaid.UNKNOWN
+        return UnknownValueReason.UNKNOWN
     if facts.null_count:
-        return None if facts.null_count == facts.value_count else Unsaid.SEVERAL
-    low = _value(facts.lower, found, wanted, upper=False)
-    high = _value(facts.upper, found, wanted, upper=True)
+        return None if facts.null_count == facts.value_count else UnknownValueReason.SEVERAL
+    low = _extreme_to_value(facts.lower, found, wanted, upper=False)
+    high = _extreme_to_value(facts.upper, found, wanted, upper=True)
     if low is None or high is None:
-        return Unsaid.UNKNOWN
+        return UnknownValueReason.UNKNOWN
     if low != high and not transform.preserves_order:
-        return Unsaid.UNKNOWN
+        return UnknownValueReason.UNKNOWN
     first, last = transform.apply(low, wanted), transform.apply(high, wanted)
     if first == last:
         return encode_value(first, transform.result_type(wanted))
     # Writers may cut the bounds of text and bytes, so these need not be values of a row.
-    return Unsaid.UNKNOWN if isinstance(low, str | bytes) else Unsaid.SEVERAL
+    return (
+        UnknownValueReason.UNKNOWN if isinstance(low, str | bytes) else UnknownValueReason.SEVERAL
+    )
 
 
-def _value(
+def _extreme_to_value(
     extreme: Extreme | None, found: t.DataType, wanted: t.DataType, *, upper: bool
 ) -> Value | None:
     """Return a minimum or maximum in the form of transforms; None if that is not safe."""
@@ -455,7 +459,7 @@ def _value(
     if isinstance(extreme, bool):
         return extreme
     if isinstance(extreme, int):
-        return in_unit(extreme, found, wanted, upper=upper)
+        return convert_time_unit(extreme, found, wanted, upper=upper)
     if not isinstance(wanted, t.CharType | t.VarCharType):
         return extreme
     try:
@@ -497,7 +501,7 @@ def check_single_valued(
     if value is None:
         fits = facts.null_count in (None, facts.value_count)
     else:
-        fits = _all_equal(facts, column.type, field.type, value)
+        fits = _all_rows_equal(facts, column.type, field.type, value)
     if not fits:
         raise InvalidChangeError(
             f"file {file}: its path says {field.name}={value}, but its column {field.name!r} holds "
@@ -505,10 +509,10 @@ def check_single_valued(
         )
 
 
-def _all_equal(
+def _all_rows_equal(
     facts: ColumnFacts, found: t.DataType, wanted: t.DataType, value: PartitionValue
 ) -> bool:
-    expected = _stored(value, wanted)
+    expected = _to_statistics_form(value, wanted)
     if expected is None:
         return True
     if facts.null_count == facts.value_count:
@@ -522,7 +526,7 @@ def _all_equal(
     )
 
 
-def _stored(value: PartitionValue, wanted: t.DataType) -> Extreme | None:
+def _to_statistics_form(value: PartitionValue, wanted: t.DataType) -> Extreme | None:
     """Return a partition value in the form of footer statistics; None for types without one."""
     match wanted:
         case t.DateType():
@@ -569,18 +573,18 @@ def partition_value(
     if isinstance(transform, Identity) and not isinstance(said, UnsetType):
         if column is None:
             return said
-        if said == ICEBERG_NULL and _by_statistics(column, source, transform) is None:
+        if said == ICEBERG_NULL and _value_by_statistics(column, source, transform) is None:
             return None
         check_single_valued(file, column, source, said)
         return said
-    found = _by_statistics(column, source, transform)
+    found = _value_by_statistics(column, source, transform)
     what = f"partition field {field.name} ({field.transform} of {source.name})"
-    if found is Unsaid.SEVERAL:
+    if found is UnknownValueReason.SEVERAL:
         raise InvalidChangeError(
             f"file {file}: its rows have several values of {what}; split the file by it, or append "
             "a FileChange of a spec that it fits, with spec_id= and partition="
         )
-    if isinstance(found, Unsaid):
+    if isinstance(found, UnknownValueReason):
         if isinstance(said, UnsetType):
             raise InvalidChangeError(
                 f"file {file}: neither its statistics nor a folder {field.name}=... say its value "
@@ -588,7 +592,7 @@ def partition_value(
                 "or append a FileChange with partition="
             )
         return said
-    if said not in (UNSET, found) and _has_one_escape(source):
+    if said not in (UNSET, found) and _has_unique_path_escape(source):
         raise InvalidChangeError(
             f"file {file}: its path says {field.name}={said}, but by its statistics it has {found} "
             f"as {what}; move the file"
@@ -596,18 +600,18 @@ def partition_value(
     return found
 
 
-def _has_one_escape(source: DataField) -> bool:
+def _has_unique_path_escape(source: DataField) -> bool:
     # Each format escapes texts in paths in its own way, and only the rows show which one it was.
     return not isinstance(source.type, CharType | VarCharType)
 
 
-def _by_statistics(
+def _value_by_statistics(
     column: FooterColumn | None, source: DataField, transform: Transform
-) -> PartitionValue | Unsaid:
+) -> PartitionValue | UnknownValueReason:
     if column is None:
         # Readers see NULL in a column that the file lacks, unless the column has a default.
         absent = not isinstance(transform, Identity) and source.initial_default is None
-        return None if absent else Unsaid.UNKNOWN
+        return None if absent else UnknownValueReason.UNKNOWN
     if column.facts is None or column.type is None:
-        return Unsaid.UNKNOWN
+        return UnknownValueReason.UNKNOWN
     return single_result(column.facts, column.type, source.type, transform)

@@ -36,7 +36,7 @@ from ledger.model.arrow_types import nested_ids
 from ledger.model.credentials import shown
 from ledger.model.errors import InvalidChangeError, InvalidInputError, LedgerError, NotFoundError
 from ledger.model.file_change import FileChange, PartitionValue
-from ledger.model.messages import listed, similar
+from ledger.model.messages import join_names, similar_names
 from ledger.model.schema import Schema, paths_of
 from ledger.model.transforms import field_types
 from ledger.model.types import DataField, RowType, parts_of, walk_fields
@@ -82,7 +82,7 @@ Carried = Mapping[tuple[int, tuple[str, ...]], int]
 
 
 @frozen
-class _Place:
+class _ColumnPosition:
     """Position of a column or nested part in the table's schema.
 
     Attributes:
@@ -98,31 +98,35 @@ class _Place:
     carried: Carried | None
 
     @classmethod
-    def of_column(cls, field: DataField, carried: Carried | None) -> _Place:
+    def of_column(cls, field: DataField, carried: Carried | None) -> _ColumnPosition:
         return cls(field.name, field.id, (), carried)
 
-    def of_member(self, field: DataField) -> _Place:
-        return _Place(f"{self.path}.{field.name}", field.id, (), self.carried)
+    def of_member(self, field: DataField) -> _ColumnPosition:
+        return _ColumnPosition(f"{self.path}.{field.name}", field.id, (), self.carried)
 
-    def inside(self, name: str) -> _Place:
-        return _Place(f"{self.path}.{name}", self.field_id, (*self.below, name), self.carried)
+    def nested_position(self, name: str) -> _ColumnPosition:
+        return _ColumnPosition(
+            f"{self.path}.{name}", self.field_id, (*self.below, name), self.carried
+        )
 
-    def misfit(self, found: int | None, formula: int) -> Iterator[str]:
+    def field_id_misfit(self, found: int | None, formula: int) -> Iterator[str]:
         """Yield the problem with the id that a file has for an element, key or value, if any."""
         if self.carried is None:
             return
         own = self.carried.get((self.field_id, self.below))
         # Ids that follow from a formula may be absent: many writers leave them out.
         if own is not None or found is not None:
-            yield from _other_id(found, formula if own is None else own, self.path)
+            yield from _field_id_misfits(found, formula if own is None else own, self.path)
 
 
-def _carried_by(fields: Iterable[DataField]) -> Iterator[tuple[tuple[int, tuple[str, ...]], int]]:
+def _nested_ids_in_fields(
+    fields: Iterable[DataField],
+) -> Iterator[tuple[tuple[int, tuple[str, ...]], int]]:
     for each in walk_fields(fields):
-        yield from _carried_in(each.type, each.id, ())
+        yield from _nested_ids_in_type(each.type, each.id, ())
 
 
-def _carried_in(
+def _nested_ids_in_type(
     data_type: t.DataType, field_id: int, below: tuple[str, ...]
 ) -> Iterator[tuple[tuple[int, tuple[str, ...]], int]]:
     for each in parts_of(data_type):
@@ -130,10 +134,12 @@ def _carried_in(
             inner = (*below, each.name)
             if each.id is not None:
                 yield (field_id, inner), each.id
-            yield from _carried_in(each.type, field_id, inner)
+            yield from _nested_ids_in_type(each.type, field_id, inner)
 
 
-def _misfits(column: FooterColumn, wanted: t.DataType, place: _Place) -> Iterator[str]:
+def _column_misfits(
+    column: FooterColumn, wanted: t.DataType, place: _ColumnPosition
+) -> Iterator[str]:
     """Yield the reasons why a file's column cannot be read as `wanted`; none if it can.
 
     Args:
@@ -149,22 +155,24 @@ def _misfits(column: FooterColumn, wanted: t.DataType, place: _Place) -> Iterato
             (t.MapType() | t.MultisetType()),
         ):
             yield from _nested_misfits(column.members, wanted, place)
-        case found, _ if found is None or not readable(found, wanted):
-            yield _explain(column, wanted, place.path)
+        case found, _ if found is None or not can_read_as(found, wanted):
+            yield _explain_type_misfit(column, wanted, place.path)
 
 
 def _nested_misfits(
-    members: Sequence[FooterColumn], wanted: t.DataType, place: _Place
+    members: Sequence[FooterColumn], wanted: t.DataType, place: _ColumnPosition
 ) -> Iterator[str]:
     """Yield the misfits of a list's element, or of a map's key and value."""
     ids = nested_ids(wanted, place.field_id, len(place.below) + 1)
-    for member, (name, data_type), number in zip(members, _inside(wanted), ids, strict=True):
-        inner = place.inside(name)
-        yield from inner.misfit(member.field_id, number)
-        yield from _misfits(member, data_type, inner)
+    for member, (name, data_type), number in zip(
+        members, _list_or_map_parts(wanted), ids, strict=True
+    ):
+        inner = place.nested_position(name)
+        yield from inner.field_id_misfit(member.field_id, number)
+        yield from _column_misfits(member, data_type, inner)
 
 
-def _inside(data_type: t.DataType) -> tuple[tuple[str, t.DataType], ...]:
+def _list_or_map_parts(data_type: t.DataType) -> tuple[tuple[str, t.DataType], ...]:
     """Return the parts of a list or map, by their names in paths."""
     if isinstance(data_type, t.ArrayType | t.VectorType):
         return (("element", data_type.element),)
@@ -175,7 +183,7 @@ def _inside(data_type: t.DataType) -> tuple[tuple[str, t.DataType], ...]:
     return ()
 
 
-def _other_id(found: int | None, wanted: int, path: str) -> Iterator[str]:
+def _field_id_misfits(found: int | None, wanted: int, path: str) -> Iterator[str]:
     if found != wanted:
         yield (
             f"column {path!r} carries {'no field id' if found is None else f'field id {found}'}; "
@@ -185,7 +193,7 @@ def _other_id(found: int | None, wanted: int, path: str) -> Iterator[str]:
 
 
 def _row_misfits(
-    members: Sequence[FooterColumn], fields: Sequence[t.DataField], place: _Place
+    members: Sequence[FooterColumn], fields: Sequence[t.DataField], place: _ColumnPosition
 ) -> Iterator[str]:
     by_name = {each.name: each for each in fields}
     for member in members:
@@ -194,20 +202,20 @@ def _row_misfits(
         if field is None:
             yield f"column {inner!r} is not among the members {list(by_name)}"
         elif place.carried is not None and member.field_id != field.id:
-            yield from _other_id(member.field_id, field.id, inner)
+            yield from _field_id_misfits(member.field_id, field.id, inner)
         else:
-            yield from _misfits(member, field.type, place.of_member(field))
+            yield from _column_misfits(member, field.type, place.of_member(field))
     present = {each.name for each in members}
     for field in fields:
         if field.name not in present and not field.type.nullable:
             yield f"the NOT NULL column '{place.path}.{field.name}' is missing from the file"
 
 
-def readable(found: t.DataType, wanted: t.DataType) -> bool:
+def can_read_as(found: t.DataType, wanted: t.DataType) -> bool:
     """Return whether a file's values of type `found` can be read as `wanted`.
 
     Example:
-        >>> readable(t.IntType(), t.BigIntType()), readable(t.BigIntType(), t.IntType())
+        >>> can_read_as(t.IntType(), t.BigIntType()), can_read_as(t.BigIntType(), t.IntType())
         (True, False)
     """
     match found, wanted:
@@ -217,12 +225,12 @@ def readable(found: t.DataType, wanted: t.DataType) -> bool:
         case t.DecimalType(), t.DecimalType():
             return found.scale == wanted.scale and found.precision <= wanted.precision
         case t.BinaryType(), (t.BinaryType() | t.VarBinaryType() | t.UuidType()):
-            return _bytes_fit(found.length, wanted)
+            return _byte_length_fits(found.length, wanted)
         case _:
             return found.root in _READABLE.get(wanted.root, ())
 
 
-def _bytes_fit(length: int, wanted: t.DataType) -> bool:
+def _byte_length_fits(length: int, wanted: t.DataType) -> bool:
     match wanted:
         case t.UuidType():
             return length == _UUID_BYTES
@@ -234,12 +242,12 @@ def _bytes_fit(length: int, wanted: t.DataType) -> bool:
             return False
 
 
-def _explain(column: FooterColumn, wanted: t.DataType, path: str) -> str:
+def _explain_type_misfit(column: FooterColumn, wanted: t.DataType, path: str) -> str:
     if column.type is None:
         return f"column {path!r} holds {column.type_text}, which no column type can hold"
     found = format_type(column.type)
     advice = ""
-    if readable(wanted, column.type):
+    if can_read_as(wanted, column.type):
         advice = f": widen the column to {found} first"
     return f"column {path!r} holds {found}, but the table's column is {format_type(wanted)}{advice}"
 
@@ -248,7 +256,7 @@ _MOST_HINTS = 5
 
 
 @frozen
-class Match:
+class SchemaMatch:
     """Result of matching a file: the schema, and True if the file has the table's field ids."""
 
     schema: Schema
@@ -260,7 +268,9 @@ class Match:
         return self.schema.id
 
 
-def schema_id_of(columns: Sequence[FooterColumn], history: Iterable[Schema], *, file: str) -> Match:
+def match_schema(
+    columns: Sequence[FooterColumn], history: Iterable[Schema], *, file: str
+) -> SchemaMatch:
     """Return the newest schema that a file matches.
 
     A file matches if each of its columns is in the schema, by name and (if the file has ids) by id,
@@ -278,24 +288,24 @@ def schema_id_of(columns: Sequence[FooterColumn], history: Iterable[Schema], *, 
     """
     if not columns:
         raise InvalidChangeError(f"file {file} has no columns")
-    with_ids = _carries_ids(columns, file)
+    with_ids = _has_field_ids(columns, file)
     seen: list[Schema] = []
     carried: dict[tuple[int, tuple[str, ...]], int] | None = {} if with_ids else None
     for schema in history:
         seen.append(schema)
         if carried is not None:
             # Ids that a source assigned to existing parts hold for older schemas, too.
-            carried = {**dict(_carried_by(schema.fields)), **carried}
-        if next(_faults(columns, schema, carried), None) is None:
-            return Match(schema, with_ids)
+            carried = {**dict(_nested_ids_in_fields(schema.fields)), **carried}
+        if next(_schema_misfits(columns, schema, carried), None) is None:
+            return SchemaMatch(schema, with_ids)
     if not seen:
         raise InvalidChangeError(f"file {file} cannot be matched: the table has no schema")
     if with_ids:
-        _refuse_foreign(columns, seen, file)
-    raise InvalidChangeError(_no_schema(columns, seen, file, carried))
+        _refuse_foreign_field_ids(columns, seen, file)
+    raise InvalidChangeError(_no_matching_schema_text(columns, seen, file, carried))
 
 
-def pairs(
+def pair_columns_with_fields(
     columns: Sequence[FooterColumn], fields: Sequence[DataField]
 ) -> Iterator[tuple[FooterColumn, DataField]]:
     """Yield the file's columns and ROW members, each with its field in the schema.
@@ -309,10 +319,10 @@ def pairs(
         field = by_name[column.name]
         yield column, field
         if isinstance(field.type, RowType):
-            yield from pairs(column.members, field.type.fields)
+            yield from pair_columns_with_fields(column.members, field.type.fields)
 
 
-def _carries_ids(columns: Sequence[FooterColumn], file: str) -> bool:
+def _has_field_ids(columns: Sequence[FooterColumn], file: str) -> bool:
     without = [each.name for each in columns if each.field_id is None]
     if without and len(without) < len(columns):
         raise InvalidChangeError(
@@ -322,7 +332,7 @@ def _carries_ids(columns: Sequence[FooterColumn], file: str) -> bool:
     return not without
 
 
-def _faults(
+def _schema_misfits(
     columns: Sequence[FooterColumn], schema: Schema, carried: Carried | None
 ) -> Iterator[str]:
     """Yield the reasons why a file does not match a schema, unknown columns first."""
@@ -334,11 +344,13 @@ def _faults(
         or (carried is not None and field.id != each.field_id)
     ]
     if strange:
-        yield _not_among(strange, by_name)
+        yield _unknown_columns_text(strange, by_name)
     for column in columns:
         field = by_name.get(column.name)
         if field is not None:
-            yield from _misfits(column, field.type, _Place.of_column(field, carried))
+            yield from _column_misfits(
+                column, field.type, _ColumnPosition.of_column(field, carried)
+            )
     present = {each.name for each in columns}
     for field in schema.fields:
         absent = field.name not in present and field.name not in schema.partition_keys
@@ -346,18 +358,20 @@ def _faults(
             yield f"the NOT NULL column {field.name!r} is missing from the file"
 
 
-def _not_among(strange: Sequence[str], known: Mapping[str, DataField]) -> str:
+def _unknown_columns_text(strange: Sequence[str], known: Mapping[str, DataField]) -> str:
     columns = "column" if len(strange) == 1 else "columns"
     they = "is" if len(strange) == 1 else "are"
-    near = {each: similar(each, known) for each in strange}
+    near = {each: similar_names(each, known) for each in strange}
     hints = [f"{' or '.join(map(repr, each))} for {name!r}" for name, each in near.items() if each]
     said = f"did you mean {', '.join(hints[:_MOST_HINTS])}?" if hints else ""
     if not all(near.values()):
-        said += f"{' ' if said else ''}there are: {listed(known)}"
-    return f"{columns} {listed(strange)} {they} not among its columns ({said})"
+        said += f"{' ' if said else ''}there are: {join_names(known)}"
+    return f"{columns} {join_names(strange)} {they} not among its columns ({said})"
 
 
-def _refuse_foreign(columns: Sequence[FooterColumn], seen: Sequence[Schema], file: str) -> None:
+def _refuse_foreign_field_ids(
+    columns: Sequence[FooterColumn], seen: Sequence[Schema], file: str
+) -> None:
     names: dict[int, list[str]] = {}
     for schema in seen:
         for field in schema.fields:
@@ -379,13 +393,13 @@ def _refuse_foreign(columns: Sequence[FooterColumn], seen: Sequence[Schema], fil
         )
 
 
-def _no_schema(
+def _no_matching_schema_text(
     columns: Sequence[FooterColumn], seen: Sequence[Schema], file: str, carried: Carried | None
 ) -> str:
     names = {each.name for each in columns}
     # The newest schema with all the columns gives the most useful reasons.
     best = next((each for each in seen if names <= set(each.names)), seen[0])
-    reasons = list(_faults(columns, best, carried))
+    reasons = list(_schema_misfits(columns, best, carried))
     return (
         f"file {file} fits no schema of this table; of schema {best.id}: {'; '.join(reasons)}. "
         "Change the table first, or write the file again"
@@ -453,9 +467,9 @@ def metrics_modes(schema: Schema) -> MetricsModes:
     """
     said = {key: each for key, each in schema.options.items() if key.startswith(METRICS_COLUMN)}
     by_default = schema.options.get(METRICS_DEFAULT)
-    by_path = {key: _mode(key, each) for key, each in said.items()}
+    by_path = {key: _parse_metrics_mode(key, each) for key, each in said.items()}
     return MetricsModes(
-        DEFAULT_MODE if by_default is None else _mode(METRICS_DEFAULT, by_default),
+        DEFAULT_MODE if by_default is None else _parse_metrics_mode(METRICS_DEFAULT, by_default),
         {
             field_id: by_path[key]
             for path, field_id in (paths_of(schema) if said else ())
@@ -464,7 +478,7 @@ def metrics_modes(schema: Schema) -> MetricsModes:
     )
 
 
-def _mode(key: str, text: str) -> MetricsMode:
+def _parse_metrics_mode(key: str, text: str) -> MetricsMode:
     wanted = text.strip().lower()
     truncated = _is_truncate(wanted)
     if truncated:
@@ -490,7 +504,9 @@ class FoundFiles:
     infos: Mapping[str, Mapping[str, Any]]
 
 
-def expand(paths: Sequence[str], storage_options: Mapping[str, Any] | None = None) -> FoundFiles:
+def expand_paths_to_files(
+    paths: Sequence[str], storage_options: Mapping[str, Any] | None = None
+) -> FoundFiles:
     """Expand paths to files: each path is a file, a folder, or a glob.
 
     In folders and globs, files and folders whose names begin with a dot or an underscore are
@@ -504,14 +520,14 @@ def expand(paths: Sequence[str], storage_options: Mapping[str, Any] | None = Non
     filesystem: Any = None
     infos: dict[str, Mapping[str, Any]] = {}
     for path in paths:
-        place, inside = open_location(path, storage_options)
+        place, nested_position = open_location(path, storage_options)
         if filesystem is not None and place is not filesystem:
             raise InvalidInputError(
                 f"{path} lies on another file system than {paths[0]}; add them in two calls"
             )
         filesystem = place
         try:
-            found = _files(place, inside)
+            found = _find_files(place, nested_position)
         except LedgerError:
             raise
         except ValueError as error:
@@ -525,10 +541,10 @@ def expand(paths: Sequence[str], storage_options: Mapping[str, Any] | None = Non
     return FoundFiles(filesystem, dict(sorted(infos.items())))
 
 
-def _files(filesystem: AbstractFileSystem, path: str) -> dict[str, Mapping[str, Any]]:
+def _find_files(filesystem: AbstractFileSystem, path: str) -> dict[str, Mapping[str, Any]]:
     if filesystem.isdir(path):
         found = filesystem.find(path, detail=True)
-        return {name: info for name, info in found.items() if _visible(name, path)}
+        return {name: info for name, info in found.items() if _is_visible_file(name, path)}
     if filesystem.exists(path):
         return {path: filesystem.info(path)}
     if not any(mark in path for mark in "*?["):
@@ -538,11 +554,11 @@ def _files(filesystem: AbstractFileSystem, path: str) -> dict[str, Mapping[str, 
     return {
         name: info
         for name, info in found.items()
-        if info["type"] == "file" and _visible(name, fixed)
+        if info["type"] == "file" and _is_visible_file(name, fixed)
     }
 
 
-def _visible(name: str, base: str) -> bool:
+def _is_visible_file(name: str, base: str) -> bool:
     below = PurePosixPath(name[len(base) :].lstrip("/"))
     return not any(part[0] == "." or (part[0] == "_" and "=" not in part) for part in below.parts)
 
@@ -600,7 +616,7 @@ def data_files(
     """
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
     with reading(f"{shown(paths[0])}{more}" if paths else ""):
-        found = expand(paths, storage_options)
+        found = expand_paths_to_files(paths, storage_options)
     names, modes = FileNames(location), metrics_modes(state.schema)
     footers = read_footers(
         list(found.infos),
@@ -608,7 +624,7 @@ def data_files(
         infos=found.infos,
         on_progress=on_progress,
     )
-    registrar = _Registrar(state, _Replay(history), {}, modes)
+    registrar = _FileRegistrar(state, _ReplayableIterable(history), {}, modes)
     return tuple(
         registrar.file_change(*ledger_names(each.path, found.filesystem, names), each)
         for each in footers
@@ -636,7 +652,7 @@ def new_files(
         InvalidInputError: The paths are on two file systems.
     """
     with reading(shown(paths[0]) if paths else ""):
-        found = expand(paths, storage_options)
+        found = expand_paths_to_files(paths, storage_options)
     urls = {
         ledger_names(each, found.filesystem, live.names)[0]: str(
             found.filesystem.unstrip_protocol(each)
@@ -648,7 +664,7 @@ def new_files(
     return [url for name, url in urls.items() if there.keys().isdisjoint(spelled[name])]
 
 
-class _Replay:
+class _ReplayableIterable:
     """Re-iterable wrapper of an iterable, which is consumed only as far as needed."""
 
     def __init__(self, source: Iterable[Schema]) -> None:
@@ -668,18 +684,18 @@ class _Replay:
 
 
 @frozen
-class _Registrar:
+class _FileRegistrar:
     """Registration of files in one call, with a cache of schema matches by column shape."""
 
     state: TableState
     history: Iterable[Schema]
-    matches: dict[tuple[FooterColumn, ...], Match]
+    matches: dict[tuple[FooterColumn, ...], SchemaMatch]
     modes: MetricsModes
 
     def file_change(self, name: str, found: str, footer: Footer) -> FileChange:
-        match = self._match(name, footer)
-        partition = self._partition(found, footer, match)
-        statistics = _Statistics.of(footer, match, self.modes)
+        match = self._match_schema_cached(name, footer)
+        partition = self._file_partition_values(found, footer, match)
+        statistics = _FileStatistics.of(footer, match, self.modes)
         return FileChange(
             path=name,
             partition=partition,
@@ -695,14 +711,16 @@ class _Registrar:
             upper_bounds=statistics.upper_bounds,
         )
 
-    def _match(self, name: str, footer: Footer) -> Match:
+    def _match_schema_cached(self, name: str, footer: Footer) -> SchemaMatch:
         match = self.matches.get(footer.columns)
         if match is None:
-            match = schema_id_of(footer.columns, self.history, file=name)
+            match = match_schema(footer.columns, self.history, file=name)
             self.matches[footer.columns] = match
         return match
 
-    def _partition(self, name: str, footer: Footer, match: Match) -> tuple[PartitionValue, ...]:
+    def _file_partition_values(
+        self, name: str, footer: Footer, match: SchemaMatch
+    ) -> tuple[PartitionValue, ...]:
         schema = self.state.schema
         self._refuse_lost_values(name, footer)
         said = partition_values(
@@ -711,7 +729,10 @@ class _Registrar:
             field_types(schema),
             default_name=schema.options.get("partition.default-name", DEFAULT_NAME),
         )
-        stored = {field.id: column for column, field in pairs(footer.columns, match.schema.fields)}
+        stored = {
+            field.id: column
+            for column, field in pair_columns_with_fields(footer.columns, match.schema.fields)
+        }
         sources = {each.id: each for each in walk_fields(schema.fields)}
         return tuple(
             partition_value(name, field, value, sources.get(field.source_id), stored)
@@ -731,7 +752,7 @@ class _Registrar:
 
 
 @frozen
-class _Statistics:
+class _FileStatistics:
     """Statistics of a file, by the table's field ids."""
 
     value_counts: dict[int, int]
@@ -740,9 +761,9 @@ class _Statistics:
     upper_bounds: dict[int, str]
 
     @classmethod
-    def of(cls, footer: Footer, match: Match, modes: MetricsModes) -> _Statistics:
+    def of(cls, footer: Footer, match: SchemaMatch, modes: MetricsModes) -> _FileStatistics:
         found = cls({}, {}, {}, {})
-        for column, field in pairs(footer.columns, match.schema.fields):
+        for column, field in pair_columns_with_fields(footer.columns, match.schema.fields):
             mode = modes.of(field.id)
             if column.facts is not None and mode.counts:
                 found.count(field, column.facts)

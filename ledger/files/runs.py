@@ -11,9 +11,15 @@ import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from ledger.files.change_lists import from_table, lacking, parquet_of, parsed, to_table
+from ledger.files.change_lists import (
+    changes_from_table,
+    missing_required_columns,
+    read_changes_table,
+    table_to_parquet,
+    to_table,
+)
 from ledger.log.layout import Layout
-from ledger.model.arrow_types import numbers
+from ledger.model.arrow_types import integer_array
 from ledger.model.errors import UpgradeRequiredError
 from ledger.model.file_change import FileChange
 from ledger.observing.telemetry import warn
@@ -80,7 +86,7 @@ class Net:
         yield from self.added.values()
 
 
-class Runs:
+class RunStore:
     """Stored runs of one table.
 
     Args:
@@ -101,16 +107,16 @@ class Runs:
         key = self._layout.file_run(first, last)
         rows = list(net.rows())
         if not rows:
-            self._store.replace(key_of_check(key), NO_ROWS)
+            self._store.replace(check_file_key(key), NO_ROWS)
             return
-        body = parquet_of(table_of(rows))
+        body = table_to_parquet(run_rows_to_table(rows))
         self._store.replace(key, body)
         # The check is a separate file, so that any Parquet reader can open the run.
-        self._store.replace(key_of_check(key), check_of(body))
+        self._store.replace(check_file_key(key), check_file_content(body))
 
     def load(self, first: int, last: int) -> list[Placed] | None:
         """Return the run of the commits `first` to `last`; None if it is missing or damaged."""
-        return self._read(first, last, rows_of)
+        return self._read_run(first, last, read_run_rows)
 
     def tables(
         self, first: int, last: int, columns: Sequence[str] | None = None
@@ -122,17 +128,17 @@ class Runs:
             last: The last version.
             columns: The columns to read; None for all.
         """
-        return self._read(first, last, lambda body: [_table(body, columns)])
+        return self._read_run(first, last, lambda body: [_parse_run_table(body, columns)])
 
-    def _read(self, first: int, last: int, read: Callable[[bytes], list[T]]) -> list[T] | None:
+    def _read_run(self, first: int, last: int, read: Callable[[bytes], list[T]]) -> list[T] | None:
         key = self._layout.file_run(first, last)
-        check = self._store.read(key_of_check(key))
+        check = self._store.read(check_file_key(key))
         if check == NO_ROWS:
             return []
         body = self._store.read(key)
         if body is None or check is None:
             return None
-        if check_of(body) != check:
+        if check_file_content(body) != check:
             warn(_LOGGER, "file_run_damaged", file=key)
             return None
         try:
@@ -142,17 +148,17 @@ class Runs:
             return None
 
 
-def key_of_check(key: str) -> str:
+def check_file_key(key: str) -> str:
     """Return the key of a run's check file, by the run's key."""
     return f"{key}.sha256"
 
 
-def check_of(body: bytes) -> bytes:
+def check_file_content(body: bytes) -> bytes:
     """Return the content of a run's check file: the digest of the run's bytes."""
     return hashlib.sha256(body).hexdigest().encode()
 
 
-def table_of(rows: Sequence[Placed]) -> pa.Table:
+def run_rows_to_table(rows: Sequence[Placed]) -> pa.Table:
     """Return the rows of a run as the Arrow table of its file."""
     import pyarrow as pa
 
@@ -161,31 +167,35 @@ def table_of(rows: Sequence[Placed]) -> pa.Table:
         ("version", [each.version for each in rows]),
         ("snapshot_id", [each.snapshot_id for each in rows]),
     ):
-        table = table.append_column(name, numbers(values, pa.int64()))
+        table = table.append_column(name, integer_array(values, pa.int64()))
     return table
 
 
-def _table(body: bytes, columns: Sequence[str] | None) -> pa.Table:
-    table = parsed(body, columns=columns)
+def _parse_run_table(body: bytes, columns: Sequence[str] | None) -> pa.Table:
+    table = read_changes_table(body, columns=columns)
     there = set(table.column_names)
-    missing = sorted({*columns} - there) if columns else [*lacking(there), *(_PLACE - there)]
+    missing = (
+        sorted({*columns} - there)
+        if columns
+        else [*missing_required_columns(there), *(_PLACE - there)]
+    )
     if missing:
         raise ValueError(f"the run lacks the columns {missing}")
     return table
 
 
-def rows_of(body: bytes) -> list[Placed]:
+def read_run_rows(body: bytes) -> list[Placed]:
     """Return the rows of a run from its file's bytes.
 
     Raises:
         ValueError: The bytes are not a run.
         UpgradeRequiredError: A newer version wrote them.
     """
-    return placed_of(parsed(body))
+    return run_rows_from_table(read_changes_table(body))
 
 
-def placed_of(table: pa.Table) -> list[Placed]:
-    """Return the rows of a run from its Arrow table; the inverse of `table_of`.
+def run_rows_from_table(table: pa.Table) -> list[Placed]:
+    """Return the rows of a run from its Arrow table; the inverse of `run_rows_to_table`.
 
     Raises:
         ValueError: A column is missing.
@@ -194,10 +204,10 @@ def placed_of(table: pa.Table) -> list[Placed]:
         raise ValueError("the run lacks the columns version and snapshot_id")
     versions = table.column("version").to_pylist()
     snapshot_ids = table.column("snapshot_id").to_pylist()
-    return list(map(Placed, versions, snapshot_ids, from_table(table)))
+    return list(map(Placed, versions, snapshot_ids, changes_from_table(table)))
 
 
-def that_stayed(tables: Sequence[pa.Table], gone: Collection[str] = ()) -> list[Placed]:
+def additions_still_live(tables: Sequence[pa.Table], gone: Collection[str] = ()) -> list[Placed]:
     """Return the additions of files that are still live after consecutive runs, in order.
 
     Args:
@@ -227,6 +237,8 @@ def that_stayed(tables: Sequence[pa.Table], gone: Collection[str] = ()) -> list[
         rows.pop(path, None)
     if not rows:
         return []
-    return placed_of(
-        table if len(rows) == len(table) else table.take(numbers([*rows.values()], pa.int64()))
+    return run_rows_from_table(
+        table
+        if len(rows) == len(table)
+        else table.take(integer_array([*rows.values()], pa.int64()))
     )

@@ -12,21 +12,21 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from ledger.decide.changes import CommitSnapshot, Isolation, MetBranch
-from ledger.decide.snapshots import readable_files
-from ledger.decide.table_options import Marked
+from ledger.decide.snapshots import encode_checked_files
+from ledger.decide.table_options import MarkedColumns
 from ledger.events import TableEvent
 from ledger.events.commit import Outside, Transaction
 from ledger.events.snapshots import NO_FILES, ChangesReference, SnapshotCommitted
 from ledger.files.live import LiveFiles
-from ledger.files.partition_values import typed_value
+from ledger.files.partition_values import normalize_partition_value
 from ledger.locations import FileNames
 from ledger.log.request import fresh_id
 from ledger.model.errors import InvalidChangeError, InvalidInputError
 from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.iceberg_layout import PartitionField
-from ledger.model.messages import excerpt, meant
+from ledger.model.messages import excerpt, name_hint
 from ledger.model.schema import Schema
-from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, snapshot_key_of
+from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, snapshot_idempotency_key
 from ledger.model.transforms import field_types, transform_of
 from ledger.model.types import DataType
 from ledger.model.types.text import format_type
@@ -54,10 +54,10 @@ def partition_filter(state: TableState, where: Mapping[str, PartitionValue]) -> 
     """
     values: dict[tuple[int, str], PartitionValue] = {}
     for name, value in where.items():
-        field, source = _partition_field(state, name)
+        field, source = _find_partition_field(state, name)
         transform = transform_of(field.transform)
         try:
-            typed = typed_value(value, transform, source)
+            typed = normalize_partition_value(value, transform, source)
         except ValueError as error:
             kind = format_type(transform.result_type(source))
             raise InvalidInputError(
@@ -67,7 +67,7 @@ def partition_filter(state: TableState, where: Mapping[str, PartitionValue]) -> 
     return PartitionFilter(values)
 
 
-def _partition_field(state: TableState, name: str) -> tuple[PartitionField, DataType]:
+def _find_partition_field(state: TableState, name: str) -> tuple[PartitionField, DataType]:
     types = field_types(state.schema)
     usable = [
         each for each in state.spec.fields if each.transform != "void" and each.source_id in types
@@ -77,11 +77,11 @@ def _partition_field(state: TableState, name: str) -> tuple[PartitionField, Data
         if each.name == name or (each.transform, each.source_id) == ("identity", column):
             return each, types[each.source_id]
     raise InvalidInputError(
-        f"{name!r} is no partition key; {meant(name, [each.name for each in usable])}"
+        f"{name!r} is no partition key; {name_hint(name, [each.name for each in usable])}"
     )
 
 
-def files_in(
+def live_files_in_partition(
     live: LiveFiles, state: TableState, where: PartitionFilter, opened: Open
 ) -> list[FileChange]:
     """Return the live files that match a partition filter, each by its own spec.
@@ -90,7 +90,7 @@ def files_in(
         InvalidChangeError: A file's spec cannot decide whether the file matches.
     """
     found: list[FileChange] = []
-    there = live.at_state(state).values()
+    there = live.live_files_at_state(state).values()
     for each, opened_file in zip(there, opened(there), strict=True):
         spec = state.spec_by_id(each.spec_id)
         has = where.matches(opened_file, spec)
@@ -105,12 +105,12 @@ def files_in(
     return found
 
 
-def removals(files: Iterable[FileChange]) -> tuple[FileChange, ...]:
+def delete_changes_for(files: Iterable[FileChange]) -> tuple[FileChange, ...]:
     """Return the DELETE changes for live files."""
     return tuple(replace(each, kind="DELETE") for each in files)
 
 
-def live_among(live: LiveFiles, state: TableState, paths: Sequence[str]) -> list[FileChange]:
+def find_live_files(live: LiveFiles, state: TableState, paths: Sequence[str]) -> list[FileChange]:
     """Return the live files of the given paths, also under other spellings of their names.
 
     Raises:
@@ -118,7 +118,7 @@ def live_among(live: LiveFiles, state: TableState, paths: Sequence[str]) -> list
     """
     names = {path: live.names.spellings(path) for path in paths}
     every = [each for path in paths for each in names[path]]
-    there = live.lookup_at(dict.fromkeys((*paths, *every)), state) if paths else {}
+    there = live.lookup_live_files_at(dict.fromkeys((*paths, *every)), state) if paths else {}
     # An old log may have both spellings: the exact one wins over the normalized one.
     called = {path: (path, *names[path]) for path in paths}
     found = {
@@ -131,13 +131,13 @@ def live_among(live: LiveFiles, state: TableState, paths: Sequence[str]) -> list
         others = f" (nor are {len(missing) - 1} others)" if len(missing) > 1 else ""
         one = missing[0]
         why = "it was never in the table; Table.at().files has those that are"
-        if live.newest_at((one, *names[one]), state):
+        if live.newest_changes_at((one, *names[one]), state):
             why = "it was removed before; reload the table and plan again"
         raise InvalidChangeError(f"{one} is not a live file{others}: {why}")
     return [found[path] for path in paths]
 
 
-def refuse_live(
+def refuse_already_added_files(
     live: LiveFiles, state: TableState, adds: Sequence[FileChange], going: Collection[str]
 ) -> None:
     """Reject added files that were in the table before.
@@ -155,9 +155,9 @@ def refuse_live(
     names = live.names
     for each in adds:
         names.check(each.path)
-    _refuse_twice(names, [*going, *(each.path for each in adds)])
+    _refuse_duplicate_paths(names, [*going, *(each.path for each in adds)])
     called = {name: each.path for each in adds for name in names.spellings(each.path)}
-    known = live.newest_at(called, state)
+    known = live.newest_changes_at(called, state)
     for name, change in known.items():
         path = called[name] if called[name] == name else f"{called[name]} (as {name})"
         if change.kind == "ADD":
@@ -172,7 +172,7 @@ def refuse_live(
         )
 
 
-def refuse_unreferenced(
+def refuse_unmatched_deletes(
     live: LiveFiles, state: TableState, adds: Sequence[FileChange], gone: Sequence[FileChange]
 ) -> None:
     """Reject deletes of one data file that is not live, or that has another deletion vector.
@@ -190,7 +190,7 @@ def refuse_unreferenced(
     usual, going = live.names.usual, {each.path for each in gone}
     come = {usual(each.path) for each in adds if each.content == "data"}
     old = [of for of in wanted if usual(of) not in come]
-    for each in live_among(live, state, old):
+    for each in find_live_files(live, state, old):
         if each.path in going or each.content != "data":
             raise InvalidChangeError(
                 f"{wanted[next(of for of in old if usual(of) == usual(each.path))].path} deletes "
@@ -198,7 +198,7 @@ def refuse_unreferenced(
             )
     has_vector: dict[str, str] = {}
     if any(each.is_vector for each in adds):
-        there = live.at_state(state).values()
+        there = live.live_files_at_state(state).values()
         for each in (*(e for e in there if e.path not in going), *adds):
             if each.is_vector and isinstance(each.referenced_data_file, str):
                 data_file = usual(each.referenced_data_file)
@@ -210,7 +210,7 @@ def refuse_unreferenced(
                     )
 
 
-def _refuse_twice(names: FileNames, paths: Iterable[str]) -> None:
+def _refuse_duplicate_paths(names: FileNames, paths: Iterable[str]) -> None:
     seen: dict[str, str] = {}
     for path in paths:
         other = seen.setdefault(names.usual(path), path)
@@ -254,7 +254,7 @@ class SnapshotPlan:
         """Return the idempotency key on a branch, by the branch's number; 0 is main."""
         if self.commit_user is None:
             return None
-        return snapshot_key_of(self.kind, self.commit_identifier, self.commit_user, branch)
+        return snapshot_idempotency_key(self.kind, self.commit_identifier, self.commit_user, branch)
 
     def on(
         self, head: TableState, live: LiveFiles, outsource: Outsource, seal: Seal, opened: Open
@@ -265,15 +265,15 @@ class SnapshotPlan:
             InvalidChangeError: A file to add is live, or one to delete is not.
         """
         where = None if self.where is None else partition_filter(head, self.where)
-        gone = live_among(live, head, self.delete)
+        gone = find_live_files(live, head, self.delete)
         if where is not None:
-            gone += files_in(live, head, where, opened)
-        refuse_live(live, head, self.files, {each.path for each in gone})
-        refuse_unreferenced(live, head, self.files, gone)
-        changes = (*removals(gone), *self.files)
-        readable_files(changes)
-        written = (*removals(gone), *seal(head, self.files))
-        branch = head.seen_branch
+            gone += live_files_in_partition(live, head, where, opened)
+        refuse_already_added_files(live, head, self.files, {each.path for each in gone})
+        refuse_unmatched_deletes(live, head, self.files, gone)
+        changes = (*delete_changes_for(gone), *self.files)
+        encode_checked_files(changes)
+        written = (*delete_changes_for(gone), *seal(head, self.files))
+        branch = head.viewed_branch
         return CommitSnapshot(
             commit_kind=self.kind,
             commit_user=self.commit_user or fresh_id(),
@@ -294,7 +294,7 @@ class SnapshotPlan:
             head: The table's newest state.
             schema: The current or past schema whose personal columns count.
         """
-        marked = Marked.of(schema) if head.keeps_outside else None
+        marked = MarkedColumns.of(schema) if head.keeps_outside else None
         if marked is None:
             return self
         known = {each.spec_id: each for each in head.specs}
@@ -304,11 +304,11 @@ class SnapshotPlan:
         )
 
 
-Keep = Callable[[Sequence[FileChange], Marked, TableState], Sequence[FileChange]]
+Keep = Callable[[Sequence[FileChange], MarkedColumns, TableState], Sequence[FileChange]]
 """Move values of personal columns of added files to sidecar files; return them for the log."""
 
 
-def sealed(
+def seal_personal_values(
     events: tuple[TableEvent, ...],
     head: TableState,
     listed: Callable[[SnapshotCommitted], Sequence[FileChange]],
@@ -330,39 +330,39 @@ def sealed(
     after = head
     with suppress(InvalidChangeError):
         # An event that contradicts the table is rejected when it is appended.
-        after = _after(head, events)
-    marked = _union(Marked.of(head.schema), Marked.of(after.schema))
+        after = _state_after_events(head, events)
+    marked = _union_marked(MarkedColumns.of(head.schema), MarkedColumns.of(after.schema))
     if marked is None:
         return events
     return tuple(
-        _sealed(each, keep, listed(each), marked, after)
+        _seal_event(each, keep, listed(each), marked, after)
         if isinstance(each, SnapshotCommitted)
         else each
         for each in events
     )
 
 
-def _sealed(
+def _seal_event(
     event: SnapshotCommitted,
     keep: Keep,
     files: Sequence[FileChange],
-    marked: Marked,
+    marked: MarkedColumns,
     after: TableState,
 ) -> SnapshotCommitted:
     come = iter(keep([each for each in files if each.kind == "ADD"], marked, after))
     changes = tuple(next(come) if each.kind == "ADD" else each for each in files)
-    body = msgspec.Raw(readable_files(changes)) if changes else NO_FILES
+    body = msgspec.Raw(encode_checked_files(changes)) if changes else NO_FILES
     return msgspec.structs.replace(event, files=body, changes=UNSET)
 
 
-def _after(head: TableState, events: tuple[TableEvent, ...]) -> TableState:
+def _state_after_events(head: TableState, events: tuple[TableEvent, ...]) -> TableState:
     builder = TableBuilder(head)
     builder.begin(head.version + 1, head.time_millis)
     builder.add(Transaction(id="", asked="", events=events, outside=Outside()))
     return builder.freeze()
 
 
-def _union(one: Marked | None, other: Marked | None) -> Marked | None:
+def _union_marked(one: MarkedColumns | None, other: MarkedColumns | None) -> MarkedColumns | None:
     if one is None or other is None:
         return one or other
-    return Marked(one.personal | other.personal, other.known)
+    return MarkedColumns(one.personal | other.personal, other.known)

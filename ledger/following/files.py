@@ -24,14 +24,14 @@ from typing import Any, Final, Protocol, Self
 from attrs import frozen
 
 from ledger.events import TableEvent
-from ledger.log.commit_queue import EXIT_WAITS_S, Worker
+from ledger.log.commit_queue import EXIT_WAITS_S, BackgroundWorker
 from ledger.log.request import now_millis
 from ledger.log.stream_log import StreamLog
 from ledger.log.time_travel import head_state
 from ledger.model.errors import LedgerError
 from ledger.model.names import Identifier
 from ledger.observing.telemetry import warn
-from ledger.state.declared_formats import FOLLOW_OPTION, followed
+from ledger.state.declared_formats import FOLLOW_OPTION, following_format_names
 from ledger.state.table import TableState
 
 QUIET_S: Final = 0.25
@@ -153,11 +153,14 @@ def find_projection(name: str) -> Projection:
 def freshness(table: FollowedTable) -> list[Freshness]:
     """Return the lag of each format that follows a table."""
     state = table.state
-    return [_freshness(table, name, state.version) for name in followed(state.schema.options)]
+    return [
+        _freshness_of_format(table, name, state.version)
+        for name in following_format_names(state.schema.options)
+    ]
 
 
-def _freshness(table: FollowedTable, name: str, newest: int) -> Freshness:
-    follower = _followers.get(_key(table))
+def _freshness_of_format(table: FollowedTable, name: str, newest: int) -> Freshness:
+    follower = _followers.get(_table_key(table))
     problem = None if follower is None else follower.problems.get(name)
     try:
         files = find_projection(name).freshness(table)
@@ -166,7 +169,7 @@ def _freshness(table: FollowedTable, name: str, newest: int) -> Freshness:
             return Freshness(name, version, newest, problem=files.problem)
         if version >= newest:
             return Freshness(name, version, newest)
-        (lacking,) = table.log.known_commits(version + 1, version + 1)
+        (lacking,) = table.log.commits_via_cache(version + 1, version + 1)
         millis = max(0, now_millis() - lacking.commit.time_millis)
         return Freshness(name, version, newest, millis, problem)
     except (LedgerError, OSError) as error:
@@ -179,18 +182,18 @@ def advance(table: FollowedTable) -> Iterator[tuple[str, int | Exception]]:
     Yields:
         The format's name with the version that its files reflect, or with the error of its step.
     """
-    for name in _formats(table):
-        yield name, _step(table, name)
+    for name in _following_formats(table):
+        yield name, _step_format(table, name)
 
 
-def _formats(table: FollowedTable) -> Sequence[str]:
+def _following_formats(table: FollowedTable) -> Sequence[str]:
     """Return the formats that follow a table, by its newest state."""
     table.log.refresh()
     state = head_state(table.log)
-    return () if state.dropped else followed(state.schema.options)
+    return () if state.dropped else following_format_names(state.schema.options)
 
 
-def _step(table: FollowedTable, name: str) -> int | Exception:
+def _step_format(table: FollowedTable, name: str) -> int | Exception:
     try:
         return find_projection(name).step(table, commits=STEP_COMMITS)
     except Exception as error:  # noqa: BLE001 - a failure of one format stops no other
@@ -209,7 +212,7 @@ class Follower:
 
     def __init__(self, table: FollowedTable) -> None:
         self._table = table
-        self._worker = Worker("lakeledger-follow", self._warn_left_behind)
+        self._worker = BackgroundWorker("lakeledger-follow", self._warn_left_behind)
         self._first_s: float | None = None
         self._last_s = 0.0
         self._waiting: list[None] = []
@@ -258,7 +261,7 @@ class Follower:
     def _is_behind_after_step(self) -> bool:
         reached = []
         for name, found in advance(self._table):
-            self._note(name, found)
+            self._record_result(name, found)
             if isinstance(found, int):
                 reached.append(found)
         newest = head_state(self._table.log).version
@@ -274,7 +277,7 @@ class Follower:
             advice="the commits are in the log; project them with: lakeledger follow --once",
         )
 
-    def _note(self, name: str, found: int | Exception) -> None:
+    def _record_result(self, name: str, found: int | Exception) -> None:
         if isinstance(found, int):
             self.problems.pop(name, None)
             return
@@ -301,7 +304,7 @@ _exiting: Final = threading.Event()
 
 
 @cache
-def _note_exit() -> None:
+def _register_exit_flag() -> None:
     """Have `_exiting` set at exit; registered after the exit handler of workers, it runs first."""
     atexit.register(_exiting.set)
 
@@ -311,14 +314,14 @@ def follow(table: FollowedTable) -> None:
     head = table.log.head
     if head is None or not head.state.schema.options.get(FOLLOW_OPTION):
         return
-    key = _key(table)
+    key = _table_key(table)
     follower = _followers.get(key)
     try:
         if follower is None:
             _drop_idle()
             follower = _followers.setdefault(key, Follower(table.again()))
         follower.request()
-        _note_exit()
+        _register_exit_flag()
     except (LedgerError, OSError) as error:
         # The commit is done; a failure to project it is only logged.
         _warn_failed(table, error)
@@ -336,7 +339,7 @@ def _drop_idle() -> None:
                 _followers.pop(key, None)
 
 
-def _key(table: FollowedTable) -> tuple[str, str]:
+def _table_key(table: FollowedTable) -> tuple[str, str]:
     return table.ledger_url, table.path
 
 

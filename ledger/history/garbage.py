@@ -28,7 +28,15 @@ from ledger.events.commit import Commit
 from ledger.files.change_lists import commit_files, written_millis
 from ledger.history.verifying.subject import Subject, references
 from ledger.log import personal_data
-from ledger.log.personal_data import COLUMNS, FOLDER, Personal, decoded, first, key_of, newest
+from ledger.log.personal_data import (
+    COLUMNS,
+    FOLDER,
+    PersonalSidecars,
+    decoded,
+    first,
+    key_of,
+    newest,
+)
 from ledger.log.replay import START
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import DamagedLogError
@@ -43,7 +51,7 @@ Sort = Literal["changes", "draft", "cache", "values"]
 
 
 @frozen
-class Orphan:
+class OrphanedFile:
     """File that no commit names and that may be removed.
 
     Attributes:
@@ -60,7 +68,7 @@ class Orphan:
     draft: Draft | None = None
 
 
-def orphaned_changes(subject: Subject[TableState, TableEvent]) -> Iterator[Orphan]:
+def orphaned_change_files(subject: Subject[TableState, TableEvent]) -> Iterator[OrphanedFile]:
     """Yield a table's change files that no commit names and none will.
 
     Raises:
@@ -80,12 +88,12 @@ def orphaned_changes(subject: Subject[TableState, TableEvent]) -> Iterator[Orpha
             ages.pop(f"{subject.layout.root}/{each.path}", None)
     for key, written in sorted(ages.items()):
         if state.dropped or state.time_millis - written >= KEPT_MILLIS:
-            yield Orphan("changes", key, written)
+            yield OrphanedFile("changes", key, written)
 
 
 def orphaned_caches(
     subject: Subject[TableState, TableEvent], dropped_millis: int, now_millis: int
-) -> Iterator[Orphan]:
+) -> Iterator[OrphanedFile]:
     """Yield the caches of a dropped table that only writers and projections need."""
     if now_millis - dropped_millis < KEPT_MILLIS:
         return
@@ -93,21 +101,21 @@ def orphaned_caches(
     folders = (*layout.lookup_folders, f"{layout.root}/statistics")
     for folder in folders:
         for key in sorted(subject.store.walk(folder)):
-            yield Orphan("cache", key, dropped_millis)
+            yield OrphanedFile("cache", key, dropped_millis)
     if subject.store.exists(layout.names):
-        yield Orphan("cache", layout.names, dropped_millis)
+        yield OrphanedFile("cache", layout.names, dropped_millis)
 
 
-def orphaned_drafts(store: Store, folder: str, now_millis: int) -> Iterator[Orphan]:
+def orphaned_drafts(store: Store, folder: str, now_millis: int) -> Iterator[OrphanedFile]:
     """Yield the drafts below a folder that were not written to for seven days."""
     for each in store.drafts(folder):
         if now_millis - each.modified_millis >= KEPT_MILLIS:
-            yield Orphan("draft", each.path, each.modified_millis, each)
+            yield OrphanedFile("draft", each.path, each.modified_millis, each)
 
 
-def orphaned_values(
-    personal: Personal, streams: Iterable[StreamLog[Any, Any]], now_millis: int
-) -> Iterator[Orphan]:
+def orphaned_sidecar_files(
+    personal: PersonalSidecars, streams: Iterable[StreamLog[Any, Any]], now_millis: int
+) -> Iterator[OrphanedFile]:
     """Yield the sidecar files that no stream names, seven days after they were written.
 
     Their writer gave up or was killed: a commit follows its sidecar file within minutes.
@@ -118,7 +126,7 @@ def orphaned_values(
     """
     old: dict[str, int] = {}
     for key in personal.store.walk(FOLDER):
-        written = _written(personal.store, key)
+        written = _sidecar_write_time(personal.store, key)
         if written is not None and now_millis - written >= KEPT_MILLIS:
             old[key] = written
     # An erasure leaves further files next to a sidecar file, which are removed with it.
@@ -129,14 +137,14 @@ def orphaned_values(
             # The table's log is elsewhere or lost; the files that it names are unknown.
             return
         for read in log.reader.after(START, state.version):
-            for key in _named(log, read.commit):
+            for key in _sidecars_named_by(log, read.commit):
                 old.pop(key, None)
     for key, written in sorted(old.items()):
         if key not in later or first(key) in old:
-            yield Orphan("values", key, written)
+            yield OrphanedFile("values", key, written)
 
 
-def _named(log: StreamLog[Any, Any], commit: Commit[Any]) -> Iterator[str]:
+def _sidecars_named_by(log: StreamLog[Any, Any], commit: Commit[Any]) -> Iterator[str]:
     """Yield the sidecar files that a commit names."""
     for transaction in commit.transactions:
         if transaction.outside is not UNSET:
@@ -145,7 +153,7 @@ def _named(log: StreamLog[Any, Any], commit: Commit[Any]) -> Iterator[str]:
     yield from map(personal_data.key_of_values, personal_data.references(files))
 
 
-def _written(store: Store, key: str) -> int | None:
+def _sidecar_write_time(store: Store, key: str) -> int | None:
     """Return the time of writing of a sidecar file, Unix milliseconds; None if unknown."""
     (body,) = newest(store, [first(key)])
     if body is None:
@@ -157,7 +165,7 @@ def _written(store: Store, key: str) -> int | None:
     return None
 
 
-def remove(store: Store, orphan: Orphan) -> None:
+def remove(store: Store, orphan: OrphanedFile) -> None:
     """Remove an orphan; it may be gone already.
 
     Raises:

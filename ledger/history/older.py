@@ -11,7 +11,13 @@ from ledger.events import TableEvent
 from ledger.events.commit import Commit, Transaction
 from ledger.events.snapshots import BranchCommitted, SnapshotEvent
 from ledger.log.stream_log import StreamLog
-from ledger.log.time_travel import at_version, head_state, last_checkpoint_while, last_while, onward
+from ledger.log.time_travel import (
+    at_version,
+    commits_after,
+    head_state,
+    last_checkpoint_while,
+    last_state_while,
+)
 from ledger.model.errors import InvalidInputError, NotFoundError
 from ledger.model.schema import Schema
 from ledger.model.snapshot import branch_number
@@ -29,37 +35,37 @@ def state_at_snapshot(log: TableLog, snapshot_id: int) -> TableState:
     """
     head = head_state(log)
     # The source of an imported table may have used the same ids before.
-    first = head.origin.counted_since(snapshot_id)
+    first = head.origin.counted_since_version(snapshot_id)
     if first is None:
-        return _at_listed_snapshot(log, head, snapshot_id)
+        return _state_at_listed_snapshot(log, head, snapshot_id)
     if branch_number(snapshot_id):
-        return _on_branch_at(log, snapshot_id)
+        return _branch_state_at_snapshot(log, snapshot_id)
     if not 1 <= snapshot_id <= head_state(log).last_snapshot_id:
         raise NotFoundError(f"snapshot {snapshot_id} does not exist")
-    before = last_while(
+    before = last_state_while(
         log,
         lambda state: state.version < first or state.last_snapshot_id < snapshot_id,
         lambda commit: (
-            commit.version < first or all(each < snapshot_id for each in _snapshot_ids(commit))
+            commit.version < first or all(each < snapshot_id for each in _snapshot_ids_in(commit))
         ),
     )
-    return _step_to(log, before, lambda builder: builder.last_snapshot_id >= snapshot_id)
+    return _replay_until(log, before, lambda builder: builder.last_snapshot_id >= snapshot_id)
 
 
-def _step_to(
+def _replay_until(
     log: TableLog, before: TableState, is_reached: Callable[[TableBuilder], bool]
 ) -> TableState:
     """Return the state after the first transaction, in the next commit, that meets a condition."""
     builder = TableBuilder(before)
     # A commit with several transactions may have later snapshots, too.
-    (found,) = log.known_commits(before.version + 1, before.version + 1)
-    for _ in _steps(log, builder, found.commit):
+    (found,) = log.commits_via_cache(before.version + 1, before.version + 1)
+    for _ in _fold_by_transaction(log, builder, found.commit):
         if is_reached(builder):
             break
     return builder.freeze()
 
 
-def _on_branch_at(log: TableLog, snapshot_id: int) -> TableState:
+def _branch_state_at_snapshot(log: TableLog, snapshot_id: int) -> TableState:
     """Return the state after the commit of a branch's snapshot, seen on that branch."""
     number = branch_number(snapshot_id)
 
@@ -76,10 +82,12 @@ def _on_branch_at(log: TableLog, snapshot_id: int) -> TableState:
 
     if comes_later(head_state(log)):
         raise NotFoundError(f"snapshot {snapshot_id} does not exist")
-    before = last_while(
-        log, comes_later, lambda commit: snapshot_id not in _snapshot_ids(commit, BranchCommitted)
+    before = last_state_while(
+        log,
+        comes_later,
+        lambda commit: snapshot_id not in _snapshot_ids_in(commit, BranchCommitted),
     )
-    state = _step_to(log, before, is_reached)
+    state = _replay_until(log, before, is_reached)
     found = state.branch_numbered(number)
     if found is None or found.head_id != snapshot_id:
         raise NotFoundError(f"snapshot {snapshot_id} does not exist")
@@ -102,16 +110,16 @@ def on_branch(log: TableLog, state: TableState, name: str) -> TableState:
     return evolve(state, on_branch=name, snapshot=snapshot, totals=branch.totals)
 
 
-def _at_listed_snapshot(log: TableLog, head: TableState, snapshot_id: int) -> TableState:
+def _state_at_listed_snapshot(log: TableLog, head: TableState, snapshot_id: int) -> TableState:
     """Return the state after the commit that imported a snapshot, seen at that snapshot."""
     found = head.origin.listed_snapshot(snapshot_id)
     if found is None:
         raise NotFoundError(f"snapshot {snapshot_id} does not exist, or was removed")
     state = at_version(log, found.version)
-    return evolve(state, snapshot=found.in_schema(state.schema.id), totals=found.totals)
+    return evolve(state, snapshot=found.with_default_schema(state.schema.id), totals=found.totals)
 
 
-def around(
+def states_around_transaction(
     log: TableLog, version: int, transaction_id: str | None
 ) -> tuple[TableState, TableState, Transaction[TableEvent]]:
     """Return the states right before and after a transaction, and the transaction.
@@ -138,7 +146,9 @@ def around(
         raise InvalidInputError("version 0 created the table: drop the table to undo that")
     before = after = at_version(log, version - 1)
     builder = TableBuilder(before)
-    for each, _ in zip(commit.transactions, _steps(log, builder, commit), strict=True):
+    for each, _ in zip(
+        commit.transactions, _fold_by_transaction(log, builder, commit), strict=True
+    ):
         after = builder.freeze()
         if each.id == wanted:
             return before, after, each
@@ -146,14 +156,16 @@ def around(
     raise AssertionError(wanted)
 
 
-def _snapshot_ids(commit: Commit[TableEvent], kind: Any = SnapshotEvent) -> Iterator[int]:
+def _snapshot_ids_in(commit: Commit[TableEvent], kind: Any = SnapshotEvent) -> Iterator[int]:
     for transaction in commit.transactions:
         for event in transaction.events:
             if isinstance(event, kind):
                 yield event.snapshot_id
 
 
-def _steps(log: TableLog, builder: TableBuilder, commit: Commit[TableEvent]) -> Iterator[None]:
+def _fold_by_transaction(
+    log: TableLog, builder: TableBuilder, commit: Commit[TableEvent]
+) -> Iterator[None]:
     """Fold a commit transaction by transaction, yielding after each."""
     try:
         builder.begin(commit.version, commit.time_millis)
@@ -222,7 +234,7 @@ def schemas(log: TableLog) -> Iterator[Schema]:
         wanted = min(older) - 1
 
 
-def schemas_ever(log: TableLog) -> Iterator[Schema]:
+def all_schemas_ever(log: TableLog) -> Iterator[Schema]:
     """Yield every schema that the table ever had, oldest first, including removed ones.
 
     Schemas that a source's metadata lists are yielded with the commit that imported it. A schema
@@ -231,8 +243,10 @@ def schemas_ever(log: TableLog) -> Iterator[Schema]:
     builder = TableBuilder(None)
     seen: set[int] = set()
     head_state(log)
-    for read in onward(log, None):
-        transactions = zip(read.commit.transactions, _steps(log, builder, read.commit), strict=True)
+    for read in commits_after(log, None):
+        transactions = zip(
+            read.commit.transactions, _fold_by_transaction(log, builder, read.commit), strict=True
+        )
         for transaction, _ in transactions:
             if all(isinstance(each, SnapshotEvent) for each in transaction.events):
                 continue
@@ -249,8 +263,8 @@ def _schemas_up_to(log: TableLog, schema_id: int) -> dict[int, Schema]:
     start = nearest.state if nearest else None
     found = {start.schema.id: start.schema} if start else {}
     builder = TableBuilder(start)
-    for read in onward(log, nearest):
-        for _ in _steps(log, builder, read.commit):
+    for read in commits_after(log, nearest):
+        for _ in _fold_by_transaction(log, builder, read.commit):
             if builder.schema_id not in found:
                 found[builder.schema_id] = builder.freeze().schema
         if builder.schema_id > schema_id:

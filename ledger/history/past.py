@@ -29,7 +29,7 @@ from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
 from ledger.observing.telemetry import warn
 from ledger.state.columns import PastColumns
-from ledger.state.stream import Postponed
+from ledger.state.stream import DecisionPostponed
 from ledger.state.table import TableState
 
 _FORMAT = 1
@@ -39,7 +39,7 @@ _MOST_KEPT = 16
 _LOGGER = "ledger.table"
 
 
-class KeptNames(Struct, frozen=True, rename="camel"):
+class NamesCacheContent(Struct, frozen=True, rename="camel"):
     """Content of the names cache: the field ids that column names had in older schemas.
 
     Attributes:
@@ -55,17 +55,17 @@ class KeptNames(Struct, frozen=True, rename="camel"):
     meant: list[tuple[Binding, tuple[int, ...]]]
 
 
-class _File(Struct, frozen=True):
+class _NamesCacheFile(Struct, frozen=True):
     format: int
     check: str
     names: Raw
 
 
-_DECODER = msgspec.json.Decoder(_File)
-_NAMES_DECODER = msgspec.json.Decoder(KeptNames)
+_DECODER = msgspec.json.Decoder(_NamesCacheFile)
+_NAMES_DECODER = msgspec.json.Decoder(NamesCacheContent)
 
 if TYPE_CHECKING:
-    from ledger.decide.format_rules import Reach
+    from ledger.decide.format_rules import ReadableReach
 
 
 class TablePast:
@@ -90,12 +90,12 @@ class TablePast:
         missing = [each for each in schema_ids if each not in found]
         if missing:
             if max(missing) > head_state(self._log).schema.id:
-                raise Postponed
+                raise DecisionPostponed
             found |= schemas_by_id(self._log, missing)
-            self.keep(found[each] for each in missing[-_MOST_KEPT:])
+            self.cache_schemas(found[each] for each in missing[-_MOST_KEPT:])
         return [found[each] for each in sorted(schema_ids)]
 
-    def keep(self, schemas: Iterable[Schema]) -> None:
+    def cache_schemas(self, schemas: Iterable[Schema]) -> None:
         """Cache schemas that are loaded already; writers that lose a race need the previous one."""
         for each in schemas:
             self._schemas.setdefault(each.id, each)
@@ -111,30 +111,30 @@ class TablePast:
         fresh = named[covered:] if named[:covered] == self._covered else named
         missing = {*fresh, *more} - self._names.schema_ids
         if missing and self._saved is None:
-            self._read(state)
+            self._load_names_cache(state)
             missing -= self._names.schema_ids
         if state.schema.id in missing:
-            self._add([state.schema])
+            self._bind_schema_names([state.schema])
             missing.discard(state.schema.id)
         if missing:
-            self._add(self.schemas(missing))
+            self._bind_schema_names(self.schemas(missing))
         self._covered = named
         return self._names
 
-    def _add(self, schemas: Collection[Schema]) -> None:
+    def _bind_schema_names(self, schemas: Collection[Schema]) -> None:
         for each in schemas:
             self._names.add(each)
 
-    def _read(self, state: TableState) -> None:
+    def _load_names_cache(self, state: TableState) -> None:
         body = self._log.store.read(self._log.layout.names)
-        found = None if body is None else kept_names(body)
-        if found is None or found.version > state.version or not self._is_of_this_log(found):
+        found = None if body is None else decode_names_cache(body)
+        if found is None or found.version > state.version or not self._is_cache_of_this_log(found):
             self._saved = frozenset()
             return
         self._names.bind(found.meant, found.schema_ids)
         self._saved = frozenset(found.schema_ids)
 
-    def _is_of_this_log(self, found: KeptNames) -> bool:
+    def _is_cache_of_this_log(self, found: NamesCacheContent) -> bool:
         # A log that was restored from an older copy continues with other commits.
         commit = self._log.store.read(self._log.layout.commit(found.version))
         return commit is not None and digest(commit) == found.head
@@ -157,14 +157,14 @@ class TablePast:
         try:
             names = self.names(state, ())
             if self._saved is None:
-                self._read(state)
+                self._load_names_cache(state)
             if not self._saved or not self._saved.issuperset(named):
-                self._log.store.replace(self._log.layout.names, _encoded(head, names))
+                self._log.store.replace(self._log.layout.names, _encode_names_cache(head, names))
                 self._saved = frozenset(names.schema_ids)
-        except (OSError, LedgerError, Postponed) as error:
+        except (OSError, LedgerError, DecisionPostponed) as error:
             warn(_LOGGER, "names_skipped", version=state.version, error=str(error))
 
-    def meet(self, commit: Commit[TableEvent]) -> None:
+    def record_files_without_ids(self, commit: Commit[TableEvent]) -> None:
         """Record the files without field ids of a commit that was committed or read."""
         for event in snapshot_events(commit):
             for each in event.named_schema_ids:
@@ -182,22 +182,22 @@ class TablePast:
         if state.snapshot is None:
             return ()
         if state.version > head_state(self._log).version:
-            raise Postponed
+            raise DecisionPostponed
         # In the form that the formats' rules get.
-        return self._log.personal.columns.rendered(self._live.at_state(state).values())
+        return self._log.personal.columns.rendered(self._live.live_files_at_state(state).values())
 
-    def reach(self, state: TableState) -> Reach:
+    def reach(self, state: TableState) -> ReadableReach:
         """Return the schemas and files in the snapshots readable at a state, tagged ones included.
 
         Reads every file that is live in one of them.
         """
-        from ledger.decide.format_rules import Reach
-        from ledger.decide.snapshots import is_named
+        from ledger.decide.format_rules import ReadableReach
+        from ledger.decide.snapshots import is_read_by_name
 
         if state.snapshot is None:
-            return Reach()
+            return ReadableReach()
         if state.version > head_state(self._log).version:
-            raise Postponed
+            raise DecisionPostponed
         first = self._state_at(state, state.earliest_snapshot_id)
         starts = [first] + [
             self._state_at(state, each)
@@ -206,7 +206,7 @@ class TablePast:
         ]
         files: list[FileChange] = []
         for each in starts:
-            files += self._live.at_state(each).values()
+            files += self._live.live_files_at_state(each).values()
         later = self._live.snapshot_changes(
             first.last_snapshot_id + 1, state.last_snapshot_id, first.version, state.version
         )
@@ -217,16 +217,18 @@ class TablePast:
             # All files added since its base: an expired prefix of them cannot be distinguished.
             own = self._live.branch_changes(branch, state.version)
             files += (each.change for each in own if each.change.kind == "ADD")
-            written |= self._snapshot_schemas(branch.since_version, state.version, BranchCommitted)
-        return Reach(
+            written |= self._schema_ids_of_snapshots(
+                branch.since_version, state.version, BranchCommitted
+            )
+        return ReadableReach(
             files=tuple(files),
             schema_ids=frozenset(
                 written.union(
                     (each.schema_id for each in files),
-                    self._snapshot_schemas(first.version, state.version),
+                    self._schema_ids_of_snapshots(first.version, state.version),
                 )
             ),
-            named_schema_ids=frozenset(each.schema_id for each in files if is_named(each)),
+            named_schema_ids=frozenset(each.schema_id for each in files if is_read_by_name(each)),
             spec_ids=frozenset(each.spec_id for each in files),
         )
 
@@ -234,7 +236,7 @@ class TablePast:
         """Return every column that the table had up to a state."""
         now, is_ordered = state.schema, state.origin.has_ordered_ids
         if is_ordered and now.id - 1 > head_state(self._log).schema.id:
-            raise Postponed
+            raise DecisionPostponed
         older = iter(()) if is_ordered and not now.id else schemas(self._log)
         before = (each for each in older if each.id < now.id or not is_ordered)
 
@@ -250,17 +252,19 @@ class TablePast:
             return state
         return state_at_snapshot(self._log, snapshot_id)
 
-    def _snapshot_schemas(self, first: int, last: int, kind: Any = SnapshotEvent) -> set[int]:
+    def _schema_ids_of_snapshots(
+        self, first: int, last: int, kind: Any = SnapshotEvent
+    ) -> set[int]:
         return {
             event.schema_id
-            for read in (self._log.known_commits(first, last) if first <= last else ())
+            for read in (self._log.commits_via_cache(first, last) if first <= last else ())
             for transaction in read.commit.transactions
             for event in transaction.events
             if isinstance(event, kind)
         }
 
 
-def names_made(log: TableLog, schema_ids: Iterable[int], head: Head[TableState]) -> bytes:
+def build_names_cache(log: TableLog, schema_ids: Iterable[int], head: Head[TableState]) -> bytes:
     """Return the bytes of the names cache, computed from the log.
 
     Args:
@@ -274,19 +278,19 @@ def names_made(log: TableLog, schema_ids: Iterable[int], head: Head[TableState])
     names = BoundNames()
     for each in schemas_by_id(log, schema_ids).values():
         names.add(each)
-    return _encoded(head, names)
+    return _encode_names_cache(head, names)
 
 
-def _encoded(head: Head[TableState], names: BoundNames) -> bytes:
+def _encode_names_cache(head: Head[TableState], names: BoundNames) -> bytes:
     meant = sorted(names.meant(), key=str)
     record = msgspec.json.encode(
-        KeptNames(head.state.version, head.digest, sorted(names.schema_ids), meant)
+        NamesCacheContent(head.state.version, head.digest, sorted(names.schema_ids), meant)
     )
     check = hashlib.sha256(record).hexdigest()
-    return msgspec.json.encode(_File(_FORMAT, check, Raw(record)))
+    return msgspec.json.encode(_NamesCacheFile(_FORMAT, check, Raw(record)))
 
 
-def kept_names(body: bytes) -> KeptNames | None:
+def decode_names_cache(body: bytes) -> NamesCacheContent | None:
     """Return the decoded names cache; None if it is damaged, or of a newer version."""
     try:
         file = _DECODER.decode(body)

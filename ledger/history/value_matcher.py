@@ -35,13 +35,13 @@ from ledger.model.single_values import (
     decimal_text,
     decode_value,
     encode_value,
-    has_room,
-    moment_text,
-    parse_moment,
+    is_in_integer_range,
     parse_text,
     parse_time,
-    single_precision,
+    parse_timestamp,
+    round_to_float32,
     time_text,
+    timestamp_text,
     unit_digits,
 )
 from ledger.model.transforms import Identity, Truncate, transform_of
@@ -64,18 +64,24 @@ _INT_BITS, _LONG_BITS = 32, 64
 _MILLIS: Final = 3
 
 
-def values_of(text: str, data_type: t.DataType) -> tuple[Value, ...]:
+def parse_possible_values(text: str, data_type: t.DataType) -> tuple[Value, ...]:
     """Return the values of a type that a user's text may denote; empty if there is none.
 
     Numbers may have any spelling, such as `55512`, `55512.00` and `5.5512E4`; a DATE may be given
     as days since 1970 or as its midnight; bytes as hex or as the text that they encode.
 
     Example:
-        >>> values_of("55512.00", t.IntType()), values_of("soon", t.DateType())
+        >>> (
+        ...     parse_possible_values("55512.00", t.IntType()),
+        ...     parse_possible_values("soon", t.DateType()),
+        ... )
         ((55512,), ())
-        >>> values_of("1989-03-02", t.DateType()), values_of("7000", t.DateType())
+        >>> (
+        ...     parse_possible_values("1989-03-02", t.DateType()),
+        ...     parse_possible_values("7000", t.DateType()),
+        ... )
         ((7000,), (7000,))
-        >>> values_of("+1657958-02-03", t.DateType())
+        >>> parse_possible_values("+1657958-02-03", t.DateType())
         (604837230,)
     """
     read = _READERS.get(data_type.root)
@@ -115,12 +121,12 @@ def spellings(value: Value, data_type: t.DataType) -> tuple[str, ...]:
             return value.decode(errors="ignore"), value.hex()
         case float():
             whole = (f"{value:.0f}",) if value.is_integer() else ()
-            return repr(value), *whole, _with_exponent(value)
+            return repr(value), *whole, _format_with_exponent(value)
         case int():
-            return tuple(dict.fromkeys(_counted_texts(value, data_type)))
+            return tuple(dict.fromkeys(_numeric_spellings(value, data_type)))
 
 
-def _counted_texts(value: int, data_type: Any) -> Iterator[str]:
+def _numeric_spellings(value: int, data_type: Any) -> Iterator[str]:
     match data_type.root:
         case "DECIMAL":
             said = decimal_text(value, data_type.scale)
@@ -131,17 +137,17 @@ def _counted_texts(value: int, data_type: Any) -> Iterator[str]:
             yield date_text(value)
             yield str(value)
         case "TIME":
-            yield from _with_fractions(time_text(value, unit_digits(data_type)))
+            yield from _fraction_spellings(time_text(value, unit_digits(data_type)))
         case "TIMESTAMP" | "TIMESTAMP_LTZ":
-            said = moment_text(value, unit_digits(data_type))
-            for each in _with_fractions(said):
+            said = timestamp_text(value, unit_digits(data_type))
+            for each in _fraction_spellings(said):
                 yield each.replace("T", " ")
                 yield each
         case _:
             yield str(value)
 
 
-def _with_fractions(said: str) -> Iterator[str]:
+def _fraction_spellings(said: str) -> Iterator[str]:
     yield said
     yield said.rstrip("0").rstrip(".")
     seconds, _, fraction = said.partition(".")
@@ -149,7 +155,7 @@ def _with_fractions(said: str) -> Iterator[str]:
         yield f"{seconds}.{fraction[:_MILLIS]}"
 
 
-def _with_exponent(number: float) -> str:
+def _format_with_exponent(number: float) -> str:
     """Return a number in Java's exponent form, such as 5.5512345E7."""
     if not math.isfinite(number):
         return "NaN" if math.isnan(number) else f"{'-' if number < 0 else ''}Infinity"
@@ -159,51 +165,54 @@ def _with_exponent(number: float) -> str:
     return f"{sign}{digits[0]}.{digits[1:] or '0'}E{exact.adjusted()}"
 
 
-def cast(value: Value, source: t.DataType, target: t.DataType) -> Value | None:
+def cast_value(value: Value, source: t.DataType, target: t.DataType) -> Value | None:
     """Return a value cast to another type, as Paimon casts it; None if the result is NULL.
 
     Example:
-        >>> cast(55512, t.IntType(), t.DecimalType(12, 2)), cast(7000, t.DateType(), t.STRING)
+        >>> (
+        ...     cast_value(55512, t.IntType(), t.DecimalType(12, 2)),
+        ...     cast_value(7000, t.DateType(), t.STRING),
+        ... )
         (5551200, '1989-03-02')
-        >>> cast(15012, t.DecimalType(10, 2), t.DecimalType(12, 3))
+        >>> cast_value(15012, t.DecimalType(10, 2), t.DecimalType(12, 3))
         150120
     """
     with suppress(ValueError, OverflowError, DecimalException):
-        return _cast(value, source, target)
+        return _cast_to_type(value, source, target)
     return None
 
 
-def _cast(value: Any, source: Any, target: Any) -> Value | None:
+def _cast_to_type(value: Any, source: Any, target: Any) -> Value | None:
     if target.root in _TEXTS:
-        return _fitted(text_of(value, source), target)
+        return _fit_to_text_length(text_of(value, source), target)
     if source.root in _TEXTS:
-        return _from_text(value, target)
+        return _cast_from_text(value, target)
     if target.root in _BYTES:
         return bytes(value[: target.length]) if source.root in _BYTES else None
     if source.root in _MOMENTS or source.root in ("DATE", "TIME"):
-        return _from_time(value, source, target)
-    number = _number(value, source)
-    return None if number is None else _to(number, target)
+        return _cast_from_time(value, source, target)
+    number = _numeric_value_of(value, source)
+    return None if number is None else _cast_number(number, target)
 
 
-def _fitted(text: str, target: Any) -> str:
+def _fit_to_text_length(text: str, target: Any) -> str:
     cut = text[: target.length]
     return cut.ljust(target.length) if target.root == "CHAR" else cut
 
 
-def _from_text(text: str, target: Any) -> Value | None:
+def _cast_from_text(text: str, target: Any) -> Value | None:
     said = text.strip()
     if target.root in _BYTES:
         return text.encode()[: target.length]
     if (target.root in WHOLE_BITS or target.root == "DECIMAL") and _NUMBER.fullmatch(said):
-        return _to(Decimal(said), target)
+        return _cast_number(Decimal(said), target)
     if target.root == "DATE":
         said = re.split("[ T]", said)[0]
-    found = values_of(said, target)
+    found = parse_possible_values(said, target)
     return found[0] if found else None
 
 
-def _number(value: Any, source: Any) -> Decimal | float | None:
+def _numeric_value_of(value: Any, source: Any) -> Decimal | float | None:
     if isinstance(value, float):
         return value
     if isinstance(value, int):
@@ -212,24 +221,24 @@ def _number(value: Any, source: Any) -> Decimal | float | None:
     return None
 
 
-def _to(number: Decimal | float, target: Any) -> Value | None:
+def _cast_number(number: Decimal | float, target: Any) -> Value | None:
     """Return a number cast to another type."""
     root = target.root
     if root == "BOOLEAN":
         return bool(number != 0)
     if root in _FLOATS:
-        return single_precision(float(number)) if root == "FLOAT" else float(number)
+        return round_to_float32(float(number)) if root == "FLOAT" else float(number)
     if root in WHOLE_BITS:
-        return _narrowed(number, WHOLE_BITS[root])
+        return _narrow_to_integer(number, WHOLE_BITS[root])
     if root == "DECIMAL":
         exact = Decimal(repr(number)) if isinstance(number, float) else number
-        return _unscaled(exact, target, ROUND_HALF_UP)
+        return _unscaled_decimal(exact, target, ROUND_HALF_UP)
     if root in _MOMENTS and isinstance(number, Decimal):
         return int(number * 10 ** unit_digits(target))
     return None
 
 
-def _narrowed(number: Decimal | float, bits: int) -> int:
+def _narrow_to_integer(number: Decimal | float, bits: int) -> int:
     """Return a number narrowed to an integer type as in Java: floats saturate, others wrap."""
     if isinstance(number, float):
         if math.isnan(number):
@@ -244,7 +253,7 @@ def _narrowed(number: Decimal | float, bits: int) -> int:
     return (whole + half) % (2 * half) - half
 
 
-def _unscaled(number: Decimal, target: Any, rounding: str) -> int | None:
+def _unscaled_decimal(number: Decimal, target: Any, rounding: str) -> int | None:
     if not number.is_finite() or number.adjusted() > _MOST_DIGITS:
         return None
     shifted = number.scaleb(target.scale, _EXACT)
@@ -252,86 +261,86 @@ def _unscaled(number: Decimal, target: Any, rounding: str) -> int | None:
     return unscaled if abs(unscaled) < 10**target.precision else None
 
 
-def _from_time(value: int, source: Any, target: Any) -> Value | None:  # noqa: PLR0911 - a table
+def _cast_from_time(value: int, source: Any, target: Any) -> Value | None:  # noqa: PLR0911 - a table
     day = SECONDS_A_DAY
     match source.root, target.root:
         case "DATE", "TIMESTAMP" | "TIMESTAMP_LTZ":
             return int(value * day * 10 ** unit_digits(target))
         case "TIME", "TIME" | "TIMESTAMP" | "TIMESTAMP_LTZ":
-            return _in_unit(value, source, target)
+            return _convert_time_unit(value, source, target)
         case "TIMESTAMP" | "TIMESTAMP_LTZ", "TIMESTAMP" | "TIMESTAMP_LTZ":
-            return _in_unit(value, source, target)
+            return _convert_time_unit(value, source, target)
         case "TIMESTAMP" | "TIMESTAMP_LTZ", "DATE":
             return int(value // (day * 10 ** unit_digits(source)))
         case "TIMESTAMP" | "TIMESTAMP_LTZ", "TIME":
-            return _in_unit(value % (day * 10 ** unit_digits(source)), source, target)
+            return _convert_time_unit(value % (day * 10 ** unit_digits(source)), source, target)
         case "TIMESTAMP" | "TIMESTAMP_LTZ", "INT" | "BIGINT":
             seconds = Decimal(value // 10 ** unit_digits(source))
-            return _narrowed(seconds, WHOLE_BITS[target.root])
+            return _narrow_to_integer(seconds, WHOLE_BITS[target.root])
         case _:
             # Paimon has no other cast of a time.
             return None
 
 
-def _in_unit(value: int, source: Any, target: Any) -> int:
+def _convert_time_unit(value: int, source: Any, target: Any) -> int:
     """Return a time in the unit of another type, truncated to that type's precision."""
     digits = min(target.precision, unit_digits(source))
     kept = value // 10 ** (unit_digits(source) - digits)
     return int(kept * 10 ** (unit_digits(target) - digits))
 
 
-def _as_text(text: str, _type: Any) -> Iterator[Value]:
+def _parse_as_text(text: str, _type: Any) -> Iterator[Value]:
     yield text
 
 
-def _as_bytes(text: str, _type: Any) -> Iterator[Value]:
+def _parse_as_bytes(text: str, _type: Any) -> Iterator[Value]:
     with suppress(ValueError):
         yield bytes.fromhex(text)
     yield text.encode()
 
 
-def _as_boolean(text: str, _type: Any) -> Iterator[Value]:
+def _parse_as_boolean(text: str, _type: Any) -> Iterator[Value]:
     said = text.lower()
     if said in _TRUE or said in _FALSE:
         yield said in _TRUE
 
 
-def _as_whole(text: str, data_type: Any) -> Iterator[Value]:
+def _parse_as_integer(text: str, data_type: Any) -> Iterator[Value]:
     number = Decimal(text) if _NUMBER.fullmatch(text) else None
     if number is None or number.adjusted() > _MOST_DIGITS or number != number.to_integral_value():
         return
-    if has_room(int(number), data_type):
+    if is_in_integer_range(int(number), data_type):
         yield int(number)
 
 
-def _as_decimal(text: str, data_type: Any) -> Iterator[Value]:
+def _parse_as_decimal(text: str, data_type: Any) -> Iterator[Value]:
     number = Decimal(text) if _NUMBER.fullmatch(text) else Decimal("NaN")
-    unscaled = _unscaled(number, data_type, ROUND_DOWN)
+    unscaled = _unscaled_decimal(number, data_type, ROUND_DOWN)
     if unscaled is not None and Decimal(unscaled).scaleb(-data_type.scale, _EXACT) == number:
         yield unscaled
 
 
-def _as_float(text: str, data_type: Any) -> Iterator[Value]:
+def _parse_as_float(text: str, data_type: Any) -> Iterator[Value]:
     if _FLOAT.fullmatch(text):
         is_name = text.lower().endswith(("f", "d")) and not text.lower().endswith("inf")
         number = float(text[:-1] if is_name else text)
-        yield single_precision(number) if data_type.root == "FLOAT" else number
+        yield round_to_float32(number) if data_type.root == "FLOAT" else number
 
 
-def _as_date(text: str, _type: Any) -> Iterator[Value]:
+def _parse_as_date(text: str, _type: Any) -> Iterator[Value]:
     found = _DATE.fullmatch(text)
     if found:
         yield day_number(*map(int, found.groups()))
     elif _WHOLE.fullmatch(text):
         yield int(text)
     else:
-        count, _ = parse_moment(text, 9)
+        count, _ = parse_timestamp(text, 9)
         days, within = divmod(count, SECONDS_A_DAY * 10**9)
         if not within:
             yield days
 
 
-def _as_time(text: str, data_type: Any) -> Iterator[Value]:
+def _parse_as_time(text: str, data_type: Any) -> Iterator[Value]:
     digits = unit_digits(data_type)
     if _WHOLE.fullmatch(text):
         # Paimon's own files count milliseconds.
@@ -340,31 +349,31 @@ def _as_time(text: str, data_type: Any) -> Iterator[Value]:
         yield parse_time(text, digits)
 
 
-def _as_moment(text: str, data_type: Any) -> Iterator[Value]:
+def _parse_as_timestamp(text: str, data_type: Any) -> Iterator[Value]:
     digits = unit_digits(data_type)
     found = re.fullmatch(rf"({_DATE.pattern})(.*)", text, re.DOTALL)
     if found:
         day = date_text(day_number(int(found[2]), int(found[3]), int(found[4])))
         text = day + re.sub(r"(\.[0-9]*?)0+(?=[^0-9]|$)", r"\1", found[5]).replace(".Z", "Z")
         text = text.rstrip(".")
-    yield parse_moment(text, digits)[0]
+    yield parse_timestamp(text, digits)[0]
 
 
-def _as_uuid(text: str, data_type: Any) -> Iterator[Value]:
+def _parse_as_uuid(text: str, data_type: Any) -> Iterator[Value]:
     yield parse_text(text, data_type)
 
 
 _READERS: Final[dict[str, Callable[[str, Any], Iterator[Value]]]] = {
-    **dict.fromkeys(_TEXTS, _as_text),
-    **dict.fromkeys(_BYTES, _as_bytes),
-    **dict.fromkeys(WHOLE_BITS, _as_whole),
-    **dict.fromkeys(_FLOATS, _as_float),
-    **dict.fromkeys(_MOMENTS, _as_moment),
-    "BOOLEAN": _as_boolean,
-    "DECIMAL": _as_decimal,
-    "DATE": _as_date,
-    "TIME": _as_time,
-    "UUID": _as_uuid,
+    **dict.fromkeys(_TEXTS, _parse_as_text),
+    **dict.fromkeys(_BYTES, _parse_as_bytes),
+    **dict.fromkeys(WHOLE_BITS, _parse_as_integer),
+    **dict.fromkeys(_FLOATS, _parse_as_float),
+    **dict.fromkeys(_MOMENTS, _parse_as_timestamp),
+    "BOOLEAN": _parse_as_boolean,
+    "DECIMAL": _parse_as_decimal,
+    "DATE": _parse_as_date,
+    "TIME": _parse_as_time,
+    "UUID": _parse_as_uuid,
 }
 
 
@@ -376,13 +385,16 @@ _NAN: Final = "NaN"
 """Replacement of NaN, which does not equal itself."""
 
 
-def may_be_cut_from(bound: str | bytes, whole: str | bytes) -> bool:
+def may_be_truncated_from(bound: str | bytes, whole: str | bytes) -> bool:
     """Return whether a bound may be a truncated longer value, its last part perhaps one higher.
 
     Example:
-        >>> may_be_cut_from("ann@mail.con", "ann@mail.com/private"), may_be_cut_from("a", "ab")
+        >>> (
+        ...     may_be_truncated_from("ann@mail.con", "ann@mail.com/private"),
+        ...     may_be_truncated_from("a", "ab"),
+        ... )
         (True, False)
-        >>> may_be_cut_from("12345678", "1234567")
+        >>> may_be_truncated_from("12345678", "1234567")
         False
     """
     if not LEAST_CUT <= len(bound) < len(whole):
@@ -414,18 +426,18 @@ class ValueMatcher:
 
     @_typed.default
     def _typed_values(self) -> Sequence[frozenset[Value]]:
-        return [_comparable(values_of(self.said, each)) for each in self.types]
+        return [_replace_nan(parse_possible_values(self.said, each)) for each in self.types]
 
     @_wanted.default
     def _typed_or_cast(self) -> Sequence[frozenset[Value]]:
         """For each type, the sought values under it, and those cast to it from earlier types."""
         found: list[frozenset[Value]] = []
         for place, typed in enumerate(self._typed):
-            found.append(typed | (self._cast(found[-1], place) if place else frozenset()))
+            found.append(typed | (self._cast_to_type(found[-1], place) if place else frozenset()))
         return found
 
     @_texts.default
-    def _spelled(self) -> Sequence[frozenset[str]]:
+    def _spellings_by_type(self) -> Sequence[frozenset[str]]:
         """For each type, the spellings of sought values while the column was text."""
         later: frozenset[str] = frozenset()
         back: frozenset[Value] = frozenset()
@@ -435,13 +447,13 @@ class ValueMatcher:
             # A later type's value cast back to this type: one of the values that become it.
             made = _cast_all(back, after, data_type) if after else frozenset()
             back = self._typed[place] | made
-            later |= _spellings(back, data_type)
-            found.append(later | _spellings(self._wanted[place], data_type))
+            later |= _spellings_of_values(back, data_type)
+            found.append(later | _spellings_of_values(self._wanted[place], data_type))
             after = data_type
         return found[::-1]
 
     @_tails.default
-    def _spelled_tails(self) -> Sequence[frozenset[str]]:
+    def _truncated_tails_by_type(self) -> Sequence[frozenset[str]]:
         """For each type, suffixes that truncated texts may lack, if a later type is not text."""
         return [
             frozenset(text[begin:] for text in texts for begin in range(len(text)))
@@ -451,19 +463,19 @@ class ValueMatcher:
         ]
 
     @property
-    def is_value(self) -> bool:
+    def denotes_value(self) -> bool:
         """True if the text denotes a value of any of the types."""
         return any(self._typed)
 
     @property
-    def is_text(self) -> bool:
+    def is_text_column(self) -> bool:
         """True if the column's current type is text."""
         return self.types[-1].root in _TEXTS
 
-    def is_said_in(self, words: str) -> bool:
+    def is_contained_in_text(self, words: str) -> bool:
         """Return whether a text contains the value; never for integers and booleans, too common."""
         now = self.types[-1]
-        if self.is_text:
+        if self.is_text_column:
             return self.said != "" and self.said in words
         if now.root in WHOLE_BITS or now.root == "BOOLEAN":
             return False
@@ -475,7 +487,7 @@ class ValueMatcher:
         """All spellings of the value under any of the types."""
         return frozenset({self.said}).union(*self._texts)
 
-    def is_bound(self, bound: str) -> bool:
+    def may_be_bound(self, bound: str) -> bool:
         """Return whether a bound, in hex, is the value or may be truncated from it.
 
         True also if the bound is not a value of any of the types, since its meaning is unknown.
@@ -487,22 +499,26 @@ class ValueMatcher:
         reached: frozenset[Value] = frozenset()
         is_known = False
         for place, data_type in enumerate(self.types):
-            values = _comparable(_from_bytes(body, data_type))
+            values = _replace_nan(_decode_bound_bytes(body, data_type))
             is_known = is_known or bool(values)
-            if self._is_cut(values, place):
+            if self._matches_truncated_bound(values, place):
                 return True
-            reached = values | self._completed(values, place) | self._cast(reached, place)
+            reached = (
+                values
+                | self._complete_truncated_texts(values, place)
+                | self._cast_to_type(reached, place)
+            )
             if reached & self._typed[place]:
                 return True
         return not is_known
 
-    def is_partition(self, value: PartitionValue, transform: str) -> bool:
+    def matches_partition_value(self, value: PartitionValue, transform: str) -> bool:
         """Return whether a partition value is the transform's result for the sought value."""
         if value is None:
             return False
         found, reached = transform_of(transform), frozenset[Value]()
         for place, data_type in enumerate(self.types):
-            reached = self._cast(reached, place)
+            reached = self._cast_to_type(reached, place)
             if found.accepts(data_type):
                 result = found.result_type(data_type)
                 for each in self._wanted[place]:
@@ -512,29 +528,29 @@ class ValueMatcher:
             if isinstance(found, Identity | Truncate):
                 with suppress(LedgerError):
                     decoded = decode_value(value, data_type)
-                    reached |= _comparable([] if decoded is None else [decoded])
+                    reached |= _replace_nan([] if decoded is None else [decoded])
             if reached & self._typed[place]:
                 return True
         return str(value) == self.said
 
-    def is_written(self, text: str) -> bool:
+    def matches_written_text(self, text: str) -> bool:
         """Return whether a text in a log line, such as a default, denotes the sought value."""
         plain = text[1:-1] if len(text) > 1 and text[0] == text[-1] == "'" else text
         reached: frozenset[Value] = frozenset()
         for place, data_type in enumerate(self.types):
-            values = _comparable(values_of(plain, data_type))
-            reached = values | self._cast(reached, place)
+            values = _replace_nan(parse_possible_values(plain, data_type))
+            reached = values | self._cast_to_type(reached, place)
             if values & self._wanted[place] or reached & self._typed[place]:
                 return True
-        return self.is_text and self.said in plain
+        return self.is_text_column and self.said in plain
 
-    def _cast(self, values: Iterable[Value], place: int) -> frozenset[Value]:
+    def _cast_to_type(self, values: Iterable[Value], place: int) -> frozenset[Value]:
         """Return values of the previous type cast to the type at an index."""
         if not place:
             return frozenset()
         return _cast_all(values, self.types[place - 1], self.types[place])
 
-    def _is_read_twice(self, place: int) -> bool:
+    def _is_text_cast_again(self, place: int) -> bool:
         """Return whether text became another type that was changed again.
 
         The result for a truncated text is then unknown.
@@ -542,13 +558,13 @@ class ValueMatcher:
         later = [each.root not in _TEXTS for each in self.types[place:]]
         return any(later[:-1])
 
-    def _completed(self, values: Iterable[Value], place: int) -> frozenset[Value]:
+    def _complete_truncated_texts(self, values: Iterable[Value], place: int) -> frozenset[Value]:
         """Return the possible whole texts of truncated ones, whose last character may be higher."""
         cut = (each for each in values if isinstance(each, str) and len(each) >= TRUNCATE_LENGTH)
         starts = [start for each in cut for start in (each, each[:-1])]
         return frozenset(start + tail for start in starts for tail in ("", *self._tails[place]))
 
-    def _is_cut(self, values: frozenset[Value], place: int) -> bool:
+    def _matches_truncated_bound(self, values: frozenset[Value], place: int) -> bool:
         """Return whether a bound is a sought value, or may be truncated from one."""
         root, wanted = self.types[place].root, self._wanted[place]
         if values & wanted:
@@ -557,35 +573,35 @@ class ValueMatcher:
             whole = [each for each in wanted if isinstance(each, bytes)]
             whole += [each.encode() for each in self._texts[place]]
             found = (each for each in values if isinstance(each, bytes))
-            return any(each in whole or _is_any_cut(each, whole) for each in found)
+            return any(each in whole or _is_truncated_from_any(each, whole) for each in found)
         if root not in _TEXTS:
             return False
         texts = self._texts[place]
         return any(
             each.rstrip(" ") in texts
-            or (self.is_text and self.said in each)
-            or _is_any_cut(each, texts)
-            or (len(each) >= TRUNCATE_LENGTH and self._is_read_twice(place))
+            or (self.is_text_column and self.said in each)
+            or _is_truncated_from_any(each, texts)
+            or (len(each) >= TRUNCATE_LENGTH and self._is_text_cast_again(place))
             for each in values
             if isinstance(each, str)
         )
 
 
-def _comparable(values: Iterable[Value]) -> frozenset[Value]:
+def _replace_nan(values: Iterable[Value]) -> frozenset[Value]:
     """Return values with NaN replaced, so that all values equal themselves."""
     return frozenset(each if each == each else _NAN for each in values)  # noqa: PLR0124 - NaN
 
 
 def _cast_all(values: Iterable[Value], source: t.DataType, target: t.DataType) -> frozenset[Value]:
-    made = (cast(each, source, target) for each in values if each is not _NAN)
-    return _comparable(each for each in made if each is not None)
+    made = (cast_value(each, source, target) for each in values if each is not _NAN)
+    return _replace_nan(each for each in made if each is not None)
 
 
-def _spellings(values: Iterable[Value], data_type: t.DataType) -> frozenset[str]:
+def _spellings_of_values(values: Iterable[Value], data_type: t.DataType) -> frozenset[str]:
     return frozenset(text for each in values for text in spellings(each, data_type) if text)
 
 
-def _from_bytes(body: bytes, data_type: t.DataType) -> Iterator[Value]:
+def _decode_bound_bytes(body: bytes, data_type: t.DataType) -> Iterator[Value]:
     if data_type.root in _TEXTS:
         # Other writers truncate bounds within a character.
         yield body.decode(errors="ignore")
@@ -599,5 +615,5 @@ def _from_bytes(body: bytes, data_type: t.DataType) -> Iterator[Value]:
         yield found
 
 
-def _is_any_cut(bound: str | bytes, whole: Iterable[str | bytes]) -> bool:
-    return any(may_be_cut_from(bound, each) for each in whole)
+def _is_truncated_from_any(bound: str | bytes, whole: Iterable[str | bytes]) -> bool:
+    return any(may_be_truncated_from(bound, each) for each in whole)

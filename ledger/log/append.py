@@ -18,23 +18,23 @@ from msgspec.structs import replace
 
 from ledger.events.commit import FORMAT, Commit, Transaction, said_by
 from ledger.log.checkpoints import Head
-from ledger.log.clock import Moment, StreamClock
+from ledger.log.clock import CommitTimes, StreamClock
 from ledger.log.codec import digest, encode, encode_transaction
 from ledger.log.commit_queue import CommitQueue, PendingCommit, copy_of_error
-from ledger.log.personal_data import KeptTexts
+from ledger.log.personal_data import SidecarTexts
 from ledger.log.request import (
     Appended,
     CommitLookup,
     Committed,
     LogFile,
-    Lost,
+    LostRace,
     NowMillis,
     Outcome,
     Request,
     RetryPolicy,
     Unknown,
-    after_loss,
     commit_file,
+    confirm_loss,
 )
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import (
@@ -45,7 +45,7 @@ from ledger.model.errors import (
     UpgradeRequiredError,
 )
 from ledger.observing.telemetry import is_observed, log_retry
-from ledger.state.stream import AlreadyCommitted, Builder, Intent, Postponed, StateLike
+from ledger.state.stream import AlreadyCommitted, Builder, DecisionPostponed, Intent, StateLike
 from ledger.stores import Turn
 
 S = TypeVar("S", bound=StateLike)
@@ -55,7 +55,7 @@ MOST_BYTES = 4 * 1024 * 1024
 """Size of a commit, in bytes, beyond which no further transaction is added to it."""
 
 
-class Proposal(Struct, Generic[S, E], frozen=True):
+class ProposedCommit(Struct, Generic[S, E], frozen=True):
     """A commit ready to be created, and the head that results from it."""
 
     commit: Commit[E]
@@ -77,7 +77,7 @@ class OpenCommit(Generic[S, E]):
         self,
         log: StreamLog[S, E],
         head: Head[S] | None,
-        moment: Moment,
+        moment: CommitTimes,
         check: Callable[[Commit[E]], None],
     ) -> None:
         self._log = log
@@ -92,7 +92,7 @@ class OpenCommit(Generic[S, E]):
         self._ids: set[str] = set()
         self._size = 0
         self._state: S | None = self._head.state if self._head else None
-        self._builder = self._begun()
+        self._builder = self._fold_transactions()
 
     @property
     def version(self) -> int:
@@ -126,9 +126,11 @@ class OpenCommit(Generic[S, E]):
 
     def commit(self) -> Commit[E]:
         """Return the commit as it is now."""
-        return self._of(*self._transactions)
+        return self._build_commit(*self._transactions)
 
-    def join(self, events: tuple[E, ...], request: Request, kept: KeptTexts | None = None) -> None:
+    def join(
+        self, events: tuple[E, ...], request: Request, kept: SidecarTexts | None = None
+    ) -> None:
         """Add a transaction, in the form in which readers decode it.
 
         Args:
@@ -140,17 +142,17 @@ class OpenCommit(Generic[S, E]):
             InvalidInputError: The transaction contradicts the state, or cannot be encoded; the
                 commit is unchanged.
         """
-        asked = self._asked(events, request)
+        asked = self._build_transaction(events, request)
         if kept is not None:
             asked = replace(asked, author="", message="", properties={}, outside=kept.outside)
-        body, alone, file = self._readable(asked)
+        body, alone, file = self._encode_transaction(asked)
         self._check(alone)
         (transaction,) = alone.transactions
         try:
             # Fold before writing: what contradicts the state is rejected before any I/O.
             self._builder.add(transaction)
         except BaseException:
-            self._builder = self._begun()
+            self._builder = self._fold_transactions()
             raise
         self._state = None
         self._transactions.append(transaction)
@@ -160,7 +162,7 @@ class OpenCommit(Generic[S, E]):
         self._ids.add(transaction.id)
         self._size += len(body)
 
-    def _asked(self, events: tuple[E, ...], request: Request) -> Transaction[E]:
+    def _build_transaction(self, events: tuple[E, ...], request: Request) -> Transaction[E]:
         latest, effective = self._moment.effective_millis, request.effective_millis
         if effective is None:
             effective = latest
@@ -179,19 +181,19 @@ class OpenCommit(Generic[S, E]):
             events=events,
         )
 
-    def proposal(self) -> Proposal[S, E]:
+    def proposal(self) -> ProposedCommit[S, E]:
         """Return the commit, encoded, with the head that results from it."""
         commit, body = self._alone or (
             self.commit(),
-            encode(self._of(*map(Raw, self._bodies))),
+            encode(self._build_commit(*map(Raw, self._bodies))),
         )
         file = LogFile(self._key, body, commit.version)
         state = self.state()
         if state is None:
             raise AssertionError("a commit that is proposed holds a transaction")
-        return Proposal(commit, file, Head(state, digest(body)))
+        return ProposedCommit(commit, file, Head(state, digest(body)))
 
-    def _begun(self) -> Builder[S, E]:
+    def _fold_transactions(self) -> Builder[S, E]:
         """Return a builder that has folded the commit's transactions."""
         builder = self._log.stream.builder(self._head.state if self._head else None)
         builder.begin(self._version, self._moment.time_millis)
@@ -199,7 +201,7 @@ class OpenCommit(Generic[S, E]):
             builder.add(each)
         return builder
 
-    def _of(self, *transactions: Any) -> Commit[E]:
+    def _build_commit(self, *transactions: Any) -> Commit[E]:
         return Commit(
             format=FORMAT,
             version=self._version,
@@ -208,14 +210,14 @@ class OpenCommit(Generic[S, E]):
             transactions=transactions,
         )
 
-    def _readable(self, transaction: Transaction[E]) -> tuple[bytes, Commit[E], bytes]:
+    def _encode_transaction(self, transaction: Transaction[E]) -> tuple[bytes, Commit[E], bytes]:
         """Return a transaction's bytes, and a commit of it alone, with the commit's bytes.
 
         The commit is decoded again: Python checks no types, so a transaction may be unreadable.
         """
         try:
             body = encode_transaction(transaction)
-            file = encode(self._of(Raw(body)))
+            file = encode(self._build_commit(Raw(body)))
             return body, self._log.codec.decode(file, self._key), file
         except (DamagedLogError, UpgradeRequiredError) as error:
             cause = error.__cause__ or error
@@ -229,10 +231,10 @@ class OpenCommit(Generic[S, E]):
 
 
 MOST_KEPT = 4
-"""Number of commits that `KeptCommits` holds: concurrent requests have one of them as base."""
+"""Commits that `RecentCommitCache` holds: concurrent requests have one of them as base."""
 
 
-class KeptCommits(Generic[E]):
+class RecentCommitCache(Generic[E]):
     """Cache of the newest commits of a stream; the committer thread fills it."""
 
     def __init__(self) -> None:
@@ -249,7 +251,7 @@ class KeptCommits(Generic[E]):
         return self._by_version.get(version)
 
 
-class Winners(Generic[E]):
+class WinningCommits(Generic[E]):
     """The commits that other writers appended since the base versions of pending requests.
 
     Args:
@@ -257,27 +259,27 @@ class Winners(Generic[E]):
         kept: Cache of the newest commits.
     """
 
-    def __init__(self, log: StreamLog[Any, E], kept: KeptCommits[E]) -> None:
+    def __init__(self, log: StreamLog[Any, E], kept: RecentCommitCache[E]) -> None:
         self._log = log
         self._kept = kept
         self._commits: dict[int, Commit[E]] = {}
-        self._met = self._newest
+        self._met = self._head_version
 
     @property
-    def _newest(self) -> int:
+    def _head_version(self) -> int:
         head = self._log.head
         return head.state.version if head else -1
 
-    def learn(self, commits: Iterable[Commit[E]]) -> None:
+    def add_commits(self, commits: Iterable[Commit[E]]) -> None:
         """Add commits that were read already."""
         for each in commits:
-            self._take(each)
+            self._record_commit(each)
 
-    def _take(self, commit: Commit[E]) -> None:
+    def _record_commit(self, commit: Commit[E]) -> None:
         self._commits[commit.version] = commit
         self._kept.keep(commit)
 
-    def since(self, base: int | None, last: int | None = None) -> list[Commit[E]]:
+    def commits_since(self, base: int | None, last: int | None = None) -> list[Commit[E]]:
         """Return the commits after `base`, oldest first.
 
         Args:
@@ -285,16 +287,16 @@ class Winners(Generic[E]):
             last: The last version to return; None: the newest.
         """
         first = (self._met if base is None else base) + 1
-        wanted = range(first, (self._newest if last is None else last) + 1)
+        wanted = range(first, (self._head_version if last is None else last) + 1)
         if not wanted:
             return []
-        missing = [each for each in wanted if not self._has(each)]
+        missing = [each for each in wanted if not self._has_commit(each)]
         if missing:
-            for read in self._log.known_commits(missing[0], missing[-1]):
-                self._take(read.commit)
+            for read in self._log.commits_via_cache(missing[0], missing[-1]):
+                self._record_commit(read.commit)
         return [self._commits[version] for version in wanted]
 
-    def _has(self, version: int) -> bool:
+    def _has_commit(self, version: int) -> bool:
         if version not in self._commits:
             kept = self._kept.get(version)
             if kept is None:
@@ -314,14 +316,14 @@ class _HeldLock(Struct, Generic[S, E], frozen=True):
     batch: Sequence[PendingCommit[S, E]]
     turn: Turn | None
 
-    def creates(self, key: str, joined: Sequence[PendingCommit[S, E]]) -> None:
+    def announce_create(self, key: str, joined: Sequence[PendingCommit[S, E]]) -> None:
         """Announce the next file; the last one of the batch releases the lock once it is linked."""
         if self.turn is None:
             return
         if len(joined) == sum(not each.is_answered for each in self.batch):
-            self.turn.ends_with(key)
+            self.turn.announce_last_create(key)
         else:
-            self.turn.goes_on_with(key)
+            self.turn.announce_create(key)
 
 
 @frozen
@@ -342,7 +344,7 @@ class Appender(Generic[S, E]):
     check: Callable[[Commit[E]], None] = lambda _: None
     commit_lookup: CommitLookup[S, E] = field(init=False, eq=False, repr=False)
     _clock: StreamClock = field(init=False, eq=False, repr=False)
-    _kept: KeptCommits[E] = field(factory=KeptCommits, init=False, eq=False, repr=False)
+    _kept: RecentCommitCache[E] = field(factory=RecentCommitCache, init=False, eq=False, repr=False)
     _queue: CommitQueue[S, E] = field(factory=CommitQueue, init=False, eq=False, repr=False)
 
     @commit_lookup.default
@@ -371,7 +373,9 @@ class Appender(Generic[S, E]):
         head = self.log.head
         # On the calling thread, so that concurrent callers write their sidecars in parallel.
         keeps = head is not None and head.state.keeps_outside
-        pending = PendingCommit(intent, request, self._keep(request) if keeps else None)
+        pending = PendingCommit(
+            intent, request, self._store_personal_texts(request) if keeps else None
+        )
         return self._queue.submit(pending, self._commit_batch)
 
     def append(self, intent: Intent[S, E], request: Request) -> Appended[S]:
@@ -391,19 +395,19 @@ class Appender(Generic[S, E]):
         """
         return self.submit(intent, request).wait()
 
-    def _keep(self, request: Request) -> KeptTexts:
+    def _store_personal_texts(self, request: Request) -> SidecarTexts:
         return self.log.personal.keep(request, self.now_millis(), self.retry_policy)
 
     def _commit_batch(self, batch: Sequence[PendingCommit[S, E]]) -> None:
         """Commit a batch, and the requests submitted while it waits for the lock."""
-        with self.log.locked(lambda read: _meet(batch, read)) as turn:
-            held = _HeldLock([*batch, *self._queue.take()], turn)
+        with self.log.hold_append_lock(lambda read: _prepare_intents(batch, read)) as turn:
+            held = _HeldLock([*batch, *self._queue.take_all()], turn)
             self._commit_in_order(held)
-        self.log.keep_caches()
+        self.log.request_cache_save()
         for each in held.batch:
-            self._forget_unused(each)
+            self._delete_unused_sidecar(each)
 
-    def _forget_unused(self, pending: PendingCommit[S, E]) -> None:
+    def _delete_unused_sidecar(self, pending: PendingCommit[S, E]) -> None:
         """Delete the sidecar file of a request if no commit names it."""
         kept = pending.kept
         if kept is None:
@@ -414,16 +418,16 @@ class Appender(Generic[S, E]):
             if appended is None:
                 is_unused = isinstance(pending.error, InvalidInputError | CommitConflictError)
             else:
-                is_unused = appended.repeated and not self._names(appended, kept)
+                is_unused = appended.repeated and not self._references_sidecar(appended, kept)
             if is_unused:
                 self.log.personal.forget(kept)
 
-    def _names(self, appended: Appended[S], kept: KeptTexts) -> bool:
+    def _references_sidecar(self, appended: Appended[S], kept: SidecarTexts) -> bool:
         there = self.log.commit_at(appended.version).transactions
         return any(each.outside == kept.outside for each in there)
 
     def _commit_in_order(self, held: _HeldLock[S, E]) -> None:
-        for together in _in_order(held.batch):
+        for together in _split_batch(held.batch):
             try:
                 self._commit_together(together, held)
             except Exception as error:  # noqa: BLE001 - each waiter raises it
@@ -435,26 +439,26 @@ class Appender(Generic[S, E]):
         if self.log.head is None or batch[0].request.expect_version is not None:
             self.log.catch_up()
         else:
-            self.log.look_again(self.retry_policy.monotonic())
+            self.log.recheck_head(self.retry_policy.monotonic())
         # First, so that commits which other threads read meanwhile are in the log or in `winners`.
-        winners: Winners[E] = Winners(self.log, self._kept)
+        winners: WinningCommits[E] = WinningCommits(self.log, self._kept)
         # If reading fails here, the create below detects a lost race all the same.
         with suppress(OSError):
-            winners.learn(self.log.read_ahead())
+            winners.add_commits(self.log.read_ahead())
         for each in batch:
             # An earlier call with the same commit id may have committed it.
-            self._answer(each, self.commit_lookup.known)
+            self._answer_from_lookup(each, self.commit_lookup.known)
         pending = [each for each in batch if not each.is_answered]
         for _ in self.retry_policy.attempts() if pending else ():
-            self._attempt(pending, winners, held)
+            self._attempt_commit(pending, winners, held)
             pending = [each for each in pending if not each.is_answered]
             if not pending:
                 # Not through the next attempt: it sleeps first, while others wait for the lock.
                 return
         for each in pending:
-            each.fail(self._given_up(each.request))
+            each.fail(self._retries_exhausted_error(each.request))
 
-    def _answer(
+    def _answer_from_lookup(
         self, pending: PendingCommit[S, E], look: Callable[[Request], Appended[S] | None]
     ) -> None:
         try:
@@ -465,114 +469,122 @@ class Appender(Generic[S, E]):
             if found is not None:
                 pending.succeed(found)
 
-    def _attempt(
-        self, batch: list[PendingCommit[S, E]], winners: Winners[E], held: _HeldLock[S, E]
+    def _attempt_commit(
+        self, batch: list[PendingCommit[S, E]], winners: WinningCommits[E], held: _HeldLock[S, E]
     ) -> None:
         """Try once to commit as many requests of a batch as fit into one commit."""
         head = self.log.head
         opened = OpenCommit(self.log, head, self._clock.next(head), self.check)
-        joined = [each for each in batch if self._joins(each, opened, winners)]
+        joined = [each for each in batch if self._try_add_to_commit(each, opened, winners)]
         if not joined:
             return
         proposal = opened.proposal()
         if self.log.comes_after_others:
-            held.creates(proposal.file.key, joined)
-        outcome = self._outcome(proposal, winners)
+            held.announce_create(proposal.file.key, joined)
+        outcome = self._create_commit_file(proposal, winners)
         match outcome:
             case Committed():
-                self._take(proposal, joined)
+                self._record_commit(proposal, joined)
                 for each in batch:
                     if not each.is_answered:
-                        each.confirm_doubt()
-                        self._answer(
+                        each.confirm_tentative_error()
+                        self._answer_from_lookup(
                             each,
-                            lambda request: self.commit_lookup.beside(request, proposal.commit),
+                            lambda request: self.commit_lookup.find_in_created_commit(
+                                request, proposal.commit
+                            ),
                         )
                 self._kept.keep(proposal.commit)
-            case Lost():
+            case LostRace():
                 for each in batch:
-                    self._answer(
+                    self._answer_from_lookup(
                         each,
-                        lambda request: self.commit_lookup.among(
-                            request, winners.since(None), proposal.commit
+                        lambda request: self.commit_lookup.find_among_winners(
+                            request, winners.commits_since(None), proposal.commit
                         ),
                     )
-                self._log_loss(outcome, joined)
+                self._log_lost_race(outcome, joined)
             case Unknown():
                 for each in joined:
                     each.fail(outcome.as_error(each.request.commit_id))
             case _:
                 assert_never(outcome)
 
-    def _log_loss(self, lost: Lost, joined: list[PendingCommit[S, E]]) -> None:
+    def _log_lost_race(self, lost: LostRace, joined: list[PendingCommit[S, E]]) -> None:
         again = [each.attempts for each in joined if not each.is_answered]
         if again and is_observed():
             log_retry(self.log.name, lost.version, max(again), len(again))
 
-    def _outcome(self, proposal: Proposal[S, E], winners: Winners[E]) -> Outcome:
+    def _create_commit_file(
+        self, proposal: ProposedCommit[S, E], winners: WinningCommits[E]
+    ) -> Outcome:
         store, file = self.log.store, proposal.file
         try:
             outcome = commit_file(store, file, self.retry_policy)
-            if isinstance(outcome, Lost):
-                outcome = after_loss(store, file, self.retry_policy, lambda: self._read_on(winners))
+            if isinstance(outcome, LostRace):
+                outcome = confirm_loss(
+                    store, file, self.retry_policy, lambda: self._read_winners(winners)
+                )
         except LedgerError:
             raise
         except Exception as error:  # noqa: BLE001 - the store broke its contract: outcome unknown
             return Unknown(file, error)
         return outcome
 
-    def _read_on(self, winners: Winners[E]) -> None:
-        winners.learn(self.log.catch_up())
-        winners.since(None)
+    def _read_winners(self, winners: WinningCommits[E]) -> None:
+        winners.add_commits(self.log.catch_up())
+        winners.commits_since(None)
 
-    def _take(self, proposal: Proposal[S, E], joined: list[PendingCommit[S, E]]) -> None:
+    def _record_commit(
+        self, proposal: ProposedCommit[S, E], joined: list[PendingCommit[S, E]]
+    ) -> None:
         """Make the created commit the new head, and answer its requests."""
-        self.log.advance(proposal.head, proposal.commit)
+        self.log.accept_own_commit(proposal.head, proposal.commit)
         for each in joined:
             each.succeed(
                 Appended(proposal.head.state, proposal.commit.version, attempts=each.attempts)
             )
 
-    def _joins(
-        self, pending: PendingCommit[S, E], opened: OpenCommit[S, E], winners: Winners[E]
+    def _try_add_to_commit(
+        self, pending: PendingCommit[S, E], opened: OpenCommit[S, E], winners: WinningCommits[E]
     ) -> bool:
         request, intent = pending.request, pending.intent
-        pending.doubt(None)
+        pending.set_tentative_error(None)
         pending.attempts += 1
         if opened.is_full or opened.holds(request.commit_id):
             return False
         try:
             self._check_expected(request)
-            since = winners.since(intent.base_version, opened.version - 1)
+            commits_since = winners.commits_since(intent.base_version, opened.version - 1)
             if not opened.is_empty:
-                since.append(opened.commit())
-            decided = intent.decide(opened.state(), tuple(since))
+                commits_since.append(opened.commit())
+            decided = intent.decide(opened.state(), tuple(commits_since))
             if isinstance(decided, AlreadyCommitted):
                 self._acknowledge_committed(pending, decided, opened)
                 return False
             if pending.kept is None and opened.keeps_outside(request):
-                pending.kept = self._keep(request)
+                pending.kept = self._store_personal_texts(request)
             opened.join(decided, request, pending.kept)
-        except Postponed:
+        except DecisionPostponed:
             return False
         except CommitConflictError as error:
-            self._refuse(pending, self._named(error), opened)
+            self._reject_request(pending, self._resolve_winner_name(error), opened)
             return False
         except Exception as error:  # noqa: BLE001 - its own caller raises it
-            self._refuse(pending, error, opened)
+            self._reject_request(pending, error, opened)
             return False
         return True
 
-    def _refuse(
+    def _reject_request(
         self, pending: PendingCommit[S, E], error: Exception, opened: OpenCommit[S, E]
     ) -> None:
         if opened.is_empty:
             pending.fail(error)
         else:
             # Earlier transactions of this commit may fail to be committed; then decide it again.
-            pending.doubt(error)
+            pending.set_tentative_error(error)
 
-    def _named(self, error: CommitConflictError) -> CommitConflictError:
+    def _resolve_winner_name(self, error: CommitConflictError) -> CommitConflictError:
         """Return a conflict with the winner's name resolved, where a sidecar file holds it."""
         said = error.author or ""
         name = self.log.personal.name(said)
@@ -585,10 +597,10 @@ class Appender(Generic[S, E]):
         self, pending: PendingCommit[S, E], committed: AlreadyCommitted, opened: OpenCommit[S, E]
     ) -> None:
         if committed.version >= opened.version:
-            raise Postponed
+            raise DecisionPostponed
         pending.succeed(self.commit_lookup.acknowledge(committed.version, pending.request))
 
-    def _given_up(self, request: Request) -> CommitConflictError:
+    def _retries_exhausted_error(self, request: Request) -> CommitConflictError:
         version = self.commit_lookup.state().version
         return CommitConflictError(
             f"commit {request.commit_id} gave up after {self.retry_policy.deadline_s} s: other "
@@ -615,14 +627,14 @@ class Appender(Generic[S, E]):
         )
 
 
-def _meet(batch: Sequence[PendingCommit[S, E]], read: Sequence[Commit[E]]) -> None:
+def _prepare_intents(batch: Sequence[PendingCommit[S, E]], read: Sequence[Commit[E]]) -> None:
     for each in batch if read else ():
         # The decision repeats this, and reports the error to the caller.
         with suppress(OSError, LedgerError):
-            each.intent.meet(read)
+            each.intent.index_winners(read)
 
 
-def _in_order(batch: Sequence[PendingCommit[S, E]]) -> Iterator[list[PendingCommit[S, E]]]:
+def _split_batch(batch: Sequence[PendingCommit[S, E]]) -> Iterator[list[PendingCommit[S, E]]]:
     """Yield a batch in its order, split where a transaction needs a commit of its own."""
     for is_single, some in groupby(batch, key=lambda each: each.is_committed_alone):
         if is_single:

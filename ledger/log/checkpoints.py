@@ -31,7 +31,7 @@ _MOST_OUTLINES = 256
 """Number of state outlines cached in memory; they are small, and most searches need no more."""
 
 
-class _Front(Struct, frozen=True, rename="camel"):
+class _CheckpointHeader(Struct, frozen=True, rename="camel"):
     """Header of a checkpoint file."""
 
     format: int
@@ -41,12 +41,12 @@ class _Front(Struct, frozen=True, rename="camel"):
     check: str
 
 
-_DECODER = msgspec.json.Decoder(_Front)
+_DECODER = msgspec.json.Decoder(_CheckpointHeader)
 _STATE = b',"state":'
 _END = b"}"
 
 
-def _parted(body: bytes) -> tuple[_Front, memoryview] | None:
+def _split_checkpoint(body: bytes) -> tuple[_CheckpointHeader, memoryview] | None:
     """Return a checkpoint file's header and its encoded state; None when it is torn or changed.
 
     The state is not decoded here: it may be long, and the stream knows its schema.
@@ -60,25 +60,25 @@ def _parted(body: bytes) -> tuple[_Front, memoryview] | None:
     # A view, so that opening a table does not copy a long state.
     record = memoryview(body)[begin + len(_STATE) : -len(_END)]
     is_whole = begin >= 0 and body.endswith(_END)
-    return (found, record) if is_whole and _check_of(record) == found.check else None
+    return (found, record) if is_whole and _checksum_of(record) == found.check else None
 
 
-def _check_of(record: bytes | memoryview) -> str:
+def _checksum_of(record: bytes | memoryview) -> str:
     return hashlib.sha256(record).hexdigest()
 
 
-def named_digest(body: bytes, version: int) -> str | None:
+def read_commit_digest(body: bytes, version: int) -> str | None:
     """Return the commit digest in a checkpoint file; None when the file is torn or changed.
 
     Args:
         body: The file's bytes.
         version: The version that the checkpoint must be of.
     """
-    parted = _parted(body)
+    parted = _split_checkpoint(body)
     return parted[0].head if parted is not None and parted[0].version == version else None
 
 
-def _heed_not(_version: int) -> None:
+def _ignore_version(_version: int) -> None:
     """Do nothing."""
 
 
@@ -119,32 +119,32 @@ class Checkpoints(Generic[S]):
     def body(self, head: Head[S]) -> bytes:
         """Return the bytes of the checkpoint file of `head`."""
         state = self._stream.encode_state(head.state)
-        front = _Front(
+        front = _CheckpointHeader(
             format=FORMAT,
             fold_version=self._stream.fold_version,
             version=head.state.version,
             head=head.digest,
-            check=_check_of(state),
+            check=_checksum_of(state),
         )
         return b"".join((msgspec.json.encode(front)[: -len(_END)], _STATE, state, _END))
 
-    def through(self, store: Store) -> Checkpoints[S]:
+    def read_through(self, store: Store) -> Checkpoints[S]:
         """Return these checkpoints read through another store; the memory caches are shared."""
         other = Checkpoints(store, self._layout, self._stream)
         other._kept, other._outlines = self._kept, self._outlines
         return other
 
-    def newest(self, hinted: Callable[[int], None] = _heed_not) -> Head[S] | None:
+    def newest(self, hinted: Callable[[int], None] = _ignore_version) -> Head[S] | None:
         """Return the newest checkpoint that can be found without listing.
 
         Args:
             hinted: Called with the version where the search begins; 0: the log's beginning.
         """
-        start = self._hinted() // CHECKPOINT_INTERVAL
+        start = self._read_hint() // CHECKPOINT_INTERVAL
         hinted(start * CHECKPOINT_INTERVAL)
-        if start and not self._exists(start):
+        if start and not self._checkpoint_exists(start):
             start = 0
-        return self.at_or_before(self._gallop(start) * CHECKPOINT_INTERVAL)
+        return self.at_or_before(self._find_run_end(start) * CHECKPOINT_INTERVAL)
 
     def at_or_before(self, version: int) -> Head[S] | None:
         """Return the newest usable checkpoint not after `version`, or None."""
@@ -161,7 +161,7 @@ class Checkpoints(Generic[S]):
     def nearest(self, version: int) -> Head[S] | None:
         """Return the newest cached or checkpointed state not after `version`, or None.
 
-        Cached states are those that `remember` was given lately.
+        Cached states are those that `cache_head` was given lately.
         """
         step = version - version % CHECKPOINT_INTERVAL
         lately = [each for each in self._reached if step <= each.state.version <= version]
@@ -169,7 +169,7 @@ class Checkpoints(Generic[S]):
             return max(lately, key=lambda each: each.state.version)
         return self.at_or_before(version)
 
-    def remember(self, head: Head[S]) -> None:
+    def cache_head(self, head: Head[S]) -> None:
         """Cache a folded state in memory, to fold later versions from it."""
         version = head.state.version
         others = (each for each in self._reached if each.state.version != version)
@@ -183,7 +183,7 @@ class Checkpoints(Generic[S]):
         """
         for step in range(version // CHECKPOINT_INTERVAL, 0, -1):
             at = step * CHECKPOINT_INTERVAL
-            found = self._outlines.pop(at, None) or self._outline(at)
+            found = self._outlines.pop(at, None) or self._read_outline(at)
             if found is not None:
                 self._outlines[at] = found
                 for oldest in list(self._outlines)[:-_MOST_OUTLINES]:
@@ -191,46 +191,48 @@ class Checkpoints(Generic[S]):
                 return found
         return None
 
-    def _outline(self, version: int) -> S | None:
+    def _read_outline(self, version: int) -> S | None:
         kept = self._kept.get(version)
         if kept is not None:
             return kept.state
-        found = self._read(version, self._stream.decode_outline)
+        found = self._read_checkpoint(version, self._stream.decode_outline)
         return None if found is None else found[0]
 
-    def _hinted(self) -> int:
+    def _read_hint(self) -> int:
         hint = self._store.read(self._layout.hint)
         try:
             return max(0, int(hint or b"0"))
         except ValueError:
             return 0
 
-    def _exists(self, step: int) -> bool:
+    def _checkpoint_exists(self, step: int) -> bool:
         return self._store.exists(self._layout.checkpoint(step * CHECKPOINT_INTERVAL))
 
-    def _gallop(self, start: int) -> int:
+    def _find_run_end(self, start: int) -> int:
         """Return the last number of a run of existing checkpoints that begins at `start`."""
         low, stride = start, 1
-        while self._exists(low + stride):
+        while self._checkpoint_exists(low + stride):
             low, stride = low + stride, stride * 2
         while stride > 1:
             stride //= 2
-            if self._exists(low + stride):
+            if self._checkpoint_exists(low + stride):
                 low += stride
         return low
 
     def at(self, version: int) -> Head[S] | None:
         """Return the checkpoint of a version; None when none is usable."""
-        found = self._read(version, self._stream.decode_state)
+        found = self._read_checkpoint(version, self._stream.decode_state)
         return None if found is None else Head(*found)
 
     def has(self, version: int) -> bool:
         """Return whether a usable checkpoint of a version exists, by its header and checksum."""
-        return self._file(version) is not None
+        return self._read_checkpoint_file(version) is not None
 
-    def _read(self, version: int, decode: Callable[[memoryview], S]) -> tuple[S, str] | None:
+    def _read_checkpoint(
+        self, version: int, decode: Callable[[memoryview], S]
+    ) -> tuple[S, str] | None:
         """Return the decoded state of a checkpoint, and the commit digest in its header."""
-        found = self._file(version)
+        found = self._read_checkpoint_file(version)
         if found is None:
             return None
         front, record = found
@@ -239,9 +241,9 @@ class Checkpoints(Generic[S]):
         except (msgspec.DecodeError, ValueError, RecursionError):
             return None
 
-    def _file(self, version: int) -> tuple[_Front, memoryview] | None:
+    def _read_checkpoint_file(self, version: int) -> tuple[_CheckpointHeader, memoryview] | None:
         body = self._store.read(self._layout.checkpoint(version))
-        found = None if body is None else _parted(body)
+        found = None if body is None else _split_checkpoint(body)
         if found is None:
             return None
         front = found[0]

@@ -21,7 +21,7 @@ TOLERANCE_MILLIS: Final = 60_000
 _LOGGER: Final = "ledger.log"
 
 
-class Moment(Struct, frozen=True):
+class CommitTimes(Struct, frozen=True):
     """Times of the next commit.
 
     Attributes:
@@ -54,7 +54,7 @@ class StreamClock:
         self._retry_policy = retry_policy
         self._logged: set[str] = set()
 
-    def next(self, head: Head[Any] | None) -> Moment:
+    def next(self, head: Head[Any] | None) -> CommitTimes:
         """Return the time of the commit that follows a head; None before version 0.
 
         Raises:
@@ -65,21 +65,21 @@ class StreamClock:
         now = self._now_millis()
         check_clock(self._log.store, now, ahead)
         if head is None:
-            return Moment(max(now, 1))
+            return CommitTimes(max(now, 1))
         state = head.state
         if now > state.time_millis:
-            return Moment(now)
+            return CommitTimes(now)
         self._log_lead(state.effective_millis - now)
         # After a clock correction or imported history, the true time is later than the last
         # effective time.
         effective = max(now, state.effective_millis)
         is_other = effective < state.time_millis
-        return Moment(state.time_millis, effective if is_other else None)
+        return CommitTimes(state.time_millis, effective if is_other else None)
 
     def _log_lead(self, lead_millis: int) -> None:
         # Effective times of imported history may be long ago: then no clock is wrong.
-        if lead_millis > 0 and is_far(lead_millis):
-            self._tell(
+        if lead_millis > 0 and is_clock_far_off(lead_millis):
+            self._warn_once(
                 "newest_commit_is_ahead",
                 seconds=round(lead_millis / 1000),
                 rule="this machine's clock or that of an earlier writer is wrong, and timestamp= "
@@ -88,7 +88,7 @@ class StreamClock:
                 "correct-clock --dry-run",
             )
 
-    def _tell(self, event: str, **facts: object) -> None:
+    def _warn_once(self, event: str, **facts: object) -> None:
         if event not in self._logged:
             self._logged.add(event)
             warn(_LOGGER, event, stream=self._log.name, **facts)
@@ -105,17 +105,18 @@ def check_clock(store: Store, now: int, ahead: int | None) -> None:
     Raises:
         StoreError: It is further ahead, or behind.
     """
-    if ahead is None or not is_far(ahead):
+    if ahead is None or not is_clock_far_off(ahead):
         return
     raise StoreError(
-        f"this machine's clock says {_text(now)}, that of {store.url} {_text(now - ahead)}: "
+        f"this machine's clock says {_format_utc(now)}, "
+        f"that of {store.url} {_format_utc(now - ahead)}: "
         f"{abs(ahead) / 1000:.1f} s apart, and more than {TOLERANCE_MILLIS // 1000} s are "
         "rejected, since no later commit may have an earlier time. Nothing was committed; set this "
         "machine's clock, then try again"
     )
 
 
-def is_far(ahead: int | None) -> bool:
+def is_clock_far_off(ahead: int | None) -> bool:
     """Return whether a clock is off by more than `TOLERANCE_MILLIS`."""
     return ahead is not None and abs(ahead) > TOLERANCE_MILLIS
 
@@ -131,10 +132,10 @@ def millis_ahead(store: Store, now_millis: NowMillis, retry_policy: RetryPolicy)
     failure: OSError | None = None
     for _ in retry_policy.attempts():
         try:
-            ahead = _ahead(now_millis, store.clock())
-            if is_far(ahead):
+            ahead = _clock_lead_millis(now_millis, store.clock())
+            if is_clock_far_off(ahead):
                 # The machine may have slept since the store's clock was read.
-                ahead = _ahead(now_millis, store.ask_clock())
+                ahead = _clock_lead_millis(now_millis, store.ask_clock())
         except OSError as error:
             failure = error
         else:
@@ -142,9 +143,9 @@ def millis_ahead(store: Store, now_millis: NowMillis, retry_policy: RetryPolicy)
     raise StoreError(f"{failure}; nothing was committed, try again") from failure
 
 
-def _ahead(now_millis: NowMillis, clock: Clock | None) -> int | None:
+def _clock_lead_millis(now_millis: NowMillis, clock: Clock | None) -> int | None:
     return None if clock is None else now_millis() - clock.now_millis()
 
 
-def _text(millis: int) -> str:
+def _format_utc(millis: int) -> str:
     return f"{moment(millis)} UTC"

@@ -53,11 +53,11 @@ def encode(commit: Commit[Any]) -> bytes:
     return _ENCODER.encode(commit) + b"\n"
 
 
-def encode_all(commits: Sequence[Commit[Any]]) -> bytes:
+def encode_commits(commits: Sequence[Commit[Any]]) -> bytes:
     """Return the files of several commits, concatenated.
 
     Example:
-        >>> encode_all([])
+        >>> encode_commits([])
         b''
     """
     return _ENCODER.encode_lines(commits)
@@ -68,19 +68,19 @@ def encode_transaction(transaction: Transaction[Any]) -> bytes:
     return _ENCODER.encode(transaction)
 
 
-class SketchedEvent(msgspec.Struct, gc=False):
+class EventOutline(msgspec.Struct, gc=False):
     """The part that all events have in common: `type` is the kind, such as `addColumn`."""
 
     type: str
 
 
-class SketchedTransaction(msgspec.Struct, gc=False, rename="camel"):
+class TransactionOutline(msgspec.Struct, gc=False, rename="camel"):
     """A transaction without the content of its events; see `Transaction`."""
 
     author: str = ""
     message: str = ""
     effective_time_millis: int | UnsetType = UNSET
-    events: tuple[SketchedEvent, ...] = ()
+    events: tuple[EventOutline, ...] = ()
     outside: msgspec.Raw | UnsetType = msgspec.field(default=UNSET, name="sidecar")
 
 
@@ -91,7 +91,7 @@ class Sketch(msgspec.Struct, gc=False, rename="camel"):
     version: int
     time_millis: int
     parent: str | UnsetType = UNSET
-    transactions: tuple[SketchedTransaction, ...] = ()
+    transactions: tuple[TransactionOutline, ...] = ()
 
 
 _SKETCHES = msgspec.json.Decoder(Sketch)
@@ -122,7 +122,7 @@ class Codec(Generic[E]):
     @property
     def kinds(self) -> frozenset[str]:
         """Kinds of the stream's events, such as `addColumn`."""
-        return _kinds(self._event_types)
+        return _event_kinds(self._event_types)
 
     def decode(self, body: bytes, file: str) -> Commit[E]:
         """Return the commit in a file.
@@ -137,11 +137,11 @@ class Codec(Generic[E]):
             DamagedLogError: Any other file that is not a commit, such as a torn or changed one.
         """
         try:
-            return self._decode(_text(body))
+            return self._decode(_check_utf8(body))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise self._explain(body, file, error) from error
+            raise self._explain_decode_error(body, file, error) from error
 
-    def unread(self, body: bytes, file: str) -> Commit[msgspec.Raw]:
+    def decode_with_raw_events(self, body: bytes, file: str) -> Commit[msgspec.Raw]:
         """Return the commit in a file, with its events as undecoded JSON.
 
         The events may be of kinds that this version does not know; the caller checks that.
@@ -155,21 +155,21 @@ class Codec(Generic[E]):
             DamagedLogError: The file is torn, or not a commit.
         """
         try:
-            return _UNREAD.decode(_text(body))
+            return _UNREAD.decode(_check_utf8(body))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise self._explain(body, file, error) from error
+            raise self._explain_decode_error(body, file, error) from error
 
     def known(self, body: bytes) -> Commit[E] | None:
         """Return the commit in a file; None where `decode` raises an error."""
         try:
-            return self._decode(_text(body))
+            return self._decode(_check_utf8(body))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
 
     def decode_all(self, bodies: Sequence[bytes]) -> list[Commit[E]] | None:
         """Return the commits in several files; None where `decode` raises for one of them."""
         try:
-            return [*map(self._decode, map(_text, bodies))]
+            return [*map(self._decode, map(_check_utf8, bodies))]
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
 
@@ -185,9 +185,9 @@ class Codec(Generic[E]):
             DamagedLogError: The file is torn, or not a commit.
         """
         try:
-            found = _SKETCHES.decode(_text(body))
+            found = _SKETCHES.decode(_check_utf8(body))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise self._explain(body, file, error) from error
+            raise self._explain_decode_error(body, file, error) from error
         kinds = self.kinds
         is_known = found.format == FORMAT and found.transactions
         if not is_known or any(
@@ -197,7 +197,7 @@ class Codec(Generic[E]):
             self.decode(body, file)
         return found
 
-    def _explain(self, body: bytes, file: str, error: Exception) -> LedgerError:
+    def _explain_decode_error(self, body: bytes, file: str, error: Exception) -> LedgerError:
         try:
             envelope = _ENVELOPE.decode(body)
             loose = msgspec.json.decode(body)
@@ -208,8 +208,8 @@ class Codec(Generic[E]):
                 file,
             )
         if envelope.format != FORMAT:
-            return other_format(file, envelope.format)
-        unknown = next(_unknown(loose, self._event_types), None)
+            return unsupported_format_error(file, envelope.format)
+        unknown = next(_find_unknown_parts(loose, self._event_types), None)
         if unknown is not None:
             return UpgradeRequiredError(
                 f"{file} holds {unknown}, which this version does not know: upgrade lakeledger"
@@ -224,11 +224,11 @@ class Codec(Generic[E]):
 
 
 @cache
-def _kinds(event_types: Any) -> frozenset[str]:
+def _event_kinds(event_types: Any) -> frozenset[str]:
     return frozenset(each.__struct_config__.tag for each in get_args(event_types))
 
 
-def _text(body: bytes) -> bytes:
+def _check_utf8(body: bytes) -> bytes:
     """Return the body after checking that it is UTF-8; the JSON decoder checks only what it reads.
 
     Raises:
@@ -239,7 +239,7 @@ def _text(body: bytes) -> bytes:
     return body
 
 
-def other_format(file: str, version: int) -> LedgerError:
+def unsupported_format_error(file: str, version: int) -> LedgerError:
     """Return the error for a file whose format version is not the supported one.
 
     Args:
@@ -247,7 +247,7 @@ def other_format(file: str, version: int) -> LedgerError:
         version: Its format version.
 
     Example:
-        >>> print(other_format("_ledger/ledger.json", 2))
+        >>> print(unsupported_format_error("_ledger/ledger.json", 2))
         _ledger/ledger.json has format 2, which was never released and which no release ...
     """
     if version > FORMAT:
@@ -264,15 +264,15 @@ def other_format(file: str, version: int) -> LedgerError:
     return DamagedLogError(f"{file} has format {version}, which never existed", file)
 
 
-def _unknown(loose: Any, event_types: Any) -> Any:
+def _find_unknown_parts(loose: Any, event_types: Any) -> Any:
     """Yield the unknown events and keys, which a newer version may have added."""
     known = {kind.__struct_config__.tag: kind for kind in get_args(event_types)}
     yield from _unknown_keys(loose, Commit, "the key")
-    for transaction in _items(loose, "transactions"):
+    for transaction in _list_at_key(loose, "transactions"):
         yield from _unknown_keys(transaction, Transaction, "the transaction key")
         outside = transaction.get("sidecar") if isinstance(transaction, dict) else None
         yield from _unknown_keys(outside, Outside, "the sidecar key")
-        for event in _items(transaction, "events"):
+        for event in _list_at_key(transaction, "events"):
             tag = event.get("type") if isinstance(event, dict) else None
             if isinstance(tag, str) and tag not in known:
                 yield f"the event {tag!r}"
@@ -286,6 +286,6 @@ def _unknown_keys(loose: Any, struct: Any, what: str) -> Any:
         yield from (f"{what} {key!r}" for key in loose if key not in names)
 
 
-def _items(loose: Any, key: str) -> list[Any]:
+def _list_at_key(loose: Any, key: str) -> list[Any]:
     found = loose.get(key) if isinstance(loose, dict) else None
     return found if isinstance(found, list) else []

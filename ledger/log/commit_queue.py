@@ -28,8 +28,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 from weakref import WeakSet
 
-from ledger.log.personal_data import KeptTexts
-from ledger.log.request import Appended, Request, noting
+from ledger.log.personal_data import SidecarTexts
+from ledger.log.request import Appended, Request, annotate_interruption
 from ledger.model.errors import StoreError
 from ledger.observing.telemetry import warn
 from ledger.state.stream import Intent
@@ -48,7 +48,7 @@ EXIT_WAITS_S: Final = 10.0
 """Seconds that a process waits at exit for all of its workers together."""
 
 
-class Worker:
+class BackgroundWorker:
     """Runs requested work in a background thread until nothing is left to do.
 
     No lock here can deadlock a signal handler, which may request work while the thread that it
@@ -64,7 +64,7 @@ class Worker:
         self._name = name
         self._is_late = is_late
         self.after_fork()
-        restart_after_fork(self)
+        register_after_fork(self)
         _workers.add(self)
 
     def after_fork(self) -> None:
@@ -76,7 +76,7 @@ class Worker:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A thread stays in its process.
-        return Worker, (self._name, self._is_late)
+        return BackgroundWorker, (self._name, self._is_late)
 
     def ask(self, work: Callable[[], bool], quiet_s: Callable[[], float] | None = None) -> None:
         """Request work; return at once.
@@ -91,7 +91,7 @@ class Worker:
         # An interrupt from here on loses no request: every request makes sure that a thread runs,
         # only one of several started threads works, and it checks for requests before it ends.
         if not self._running.locked():
-            self._start()
+            self._start_thread()
         # Last, so that the woken thread finds the interpreter free. Two concurrent requests wake it
         # once.
         with suppress(RuntimeError):
@@ -115,69 +115,69 @@ class Worker:
         """Finish the work at exit; call `is_late` on timeout."""
         if self._asked and not self._running.locked():
             # The requesting thread was interrupted before it started one.
-            self._start()
+            self._start_thread()
         if not self.wait(timeout_s) and self._is_late is not None:
             self._is_late()
 
-    def _start(self) -> None:
-        _wait_at_exit()
+    def _start_thread(self) -> None:
+        _register_exit_handler()
         try:
-            threading.Thread(target=self._live, name=self._name, daemon=True).start()
+            threading.Thread(target=self._run_until_idle, name=self._name, daemon=True).start()
         except RuntimeError:
             # The interpreter is exiting, or out of threads: the calling thread does the work.
-            self._live(lingers_s=0)
+            self._run_until_idle(lingers_s=0)
 
-    def _live(self, lingers_s: float = LINGERS_S) -> None:
+    def _run_until_idle(self, lingers_s: float = LINGERS_S) -> None:
         while self._running.acquire(blocking=False):
             try:
-                self._do()
+                self._do_requested_work()
                 while self._bell.acquire(timeout=lingers_s):
-                    self._do()
+                    self._do_requested_work()
             finally:
                 self._running.release()
             if not self._asked:
                 # A request from here on finds no thread at work, and starts another one.
                 return
 
-    def _do(self) -> None:
+    def _do_requested_work(self) -> None:
         asked = len(self._asked)
         if not asked:
             # An earlier request covered it.
             return
         work, quiet_s = self._asked[0]
-        _rest(quiet_s)
+        _sleep_until_quiet(quiet_s)
         while work():
-            _rest(quiet_s)
+            _sleep_until_quiet(quiet_s)
         for _ in range(asked):
             self._asked.popleft()
 
 
-def _rest(quiet_s: Callable[[], float] | None) -> None:
+def _sleep_until_quiet(quiet_s: Callable[[], float] | None) -> None:
     while quiet_s is not None and (pause := quiet_s()) > 0:
         time.sleep(min(pause, LOOKS_AGAIN_S))
 
 
-class Forked(Protocol):
+class ForkAware(Protocol):
     """Holder of state that belongs to one process and is not inherited by a fork."""
 
     def after_fork(self) -> None:
         """Drop state that belongs to threads of the parent; called in the child."""
 
 
-_workers: Final[WeakSet[Worker]] = WeakSet()
-_forked: Final[WeakSet[Forked]] = WeakSet()
+_workers: Final[WeakSet[BackgroundWorker]] = WeakSet()
+_forked: Final[WeakSet[ForkAware]] = WeakSet()
 _promised: Final[list[bool]] = []
 
 
-def _wait_at_exit() -> None:
+def _register_exit_handler() -> None:
     # At the first request: exit handlers that were registered before, of modules that the work
     # needs, run after this one.
     if not _promised:
         _promised.append(True)
-        atexit.register(_finish)
+        atexit.register(_finish_workers)
 
 
-def _finish() -> None:
+def _finish_workers() -> None:
     """Wait at exit until the workers are done, for up to `EXIT_WAITS_S`."""
     deadline = time.monotonic() + EXIT_WAITS_S
     # Repeated, since the work of one worker may request work of another.
@@ -188,18 +188,18 @@ def _finish() -> None:
             return
 
 
-def restart_after_fork(each: Forked) -> None:
+def register_after_fork(each: ForkAware) -> None:
     """Register `after_fork` to be called in every forked child; `each` is referenced weakly."""
     _forked.add(each)
 
 
-def _restart() -> None:
+def _reset_after_fork() -> None:
     for each in list(_forked):
         each.after_fork()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_restart)
+    os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 S = TypeVar("S")
@@ -229,7 +229,7 @@ class PendingCommit(Generic[S, E]):
     )
 
     def __init__(
-        self, intent: Intent[S, E], request: Request, kept: KeptTexts | None = None
+        self, intent: Intent[S, E], request: Request, kept: SidecarTexts | None = None
     ) -> None:
         self.intent = intent
         self.request = request
@@ -257,7 +257,7 @@ class PendingCommit(Generic[S, E]):
             TimeoutError: There was no outcome in time; the commit continues.
         """
         deadline_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
-        with noting(self.request):
+        with annotate_interruption(self.request):
             while not self._answered.acquire(
                 timeout=max(0.0, min(deadline_s - time.monotonic(), _CHECK_INTERVAL_S))
             ):
@@ -291,7 +291,7 @@ class PendingCommit(Generic[S, E]):
 
     def __await__(self) -> Generator[Any, None, Appended[S]]:
         """Wait in an asyncio task, as `wait` does in a thread."""
-        with noting(self.request):
+        with annotate_interruption(self.request):
             return (yield from self.future())
 
     @property
@@ -313,11 +313,11 @@ class PendingCommit(Generic[S, E]):
         """Record that it is not committed, or that its outcome is unknown."""
         self.request.status.error = self.error = error
 
-    def doubt(self, error: Exception | None) -> None:
+    def set_tentative_error(self, error: Exception | None) -> None:
         """Keep a rejection that depends on transactions not committed yet; None: clear it."""
         self._doubt = error
 
-    def confirm_doubt(self) -> None:
+    def confirm_tentative_error(self) -> None:
         """Fail with the kept rejection, once the transactions that it depends on are committed."""
         if self._doubt is not None:
             self.fail(self._doubt)
@@ -358,10 +358,10 @@ class CommitQueue(Generic[S, E]):
     def __init__(self) -> None:
         self._waiting: deque[PendingCommit[S, E]] = deque()
         self._taken: list[PendingCommit[S, E]] = []
-        self._committer = Worker(
-            "ledger-committer", partial(_log_unknown, self._waiting, self._taken)
+        self._committer = BackgroundWorker(
+            "ledger-committer", partial(_log_unanswered_commits, self._waiting, self._taken)
         )
-        restart_after_fork(self)
+        register_after_fork(self)
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -382,7 +382,7 @@ class CommitQueue(Generic[S, E]):
             pending: The commit.
             commit: Commits a batch and sets the outcome of each; the same for a whole queue.
         """
-        work = partial(self._work, commit)
+        work = partial(self._commit_queued, commit)
         try:
             pending.request.status.is_sent = True
             self._waiting.append(pending)
@@ -393,14 +393,14 @@ class CommitQueue(Generic[S, E]):
             raise
         return pending
 
-    def take(self) -> list[PendingCommit[S, E]]:
+    def take_all(self) -> list[PendingCommit[S, E]]:
         """Remove and return all queued commits; only for the committer thread."""
         taken = [self._waiting.popleft() for _ in range(len(self._waiting))]
         self._taken += taken
         return taken
 
-    def _work(self, commit: Callable[[Sequence[PendingCommit[S, E]]], None]) -> bool:
-        batch = self.take()
+    def _commit_queued(self, commit: Callable[[Sequence[PendingCommit[S, E]]], None]) -> bool:
+        batch = self.take_all()
         if not batch:
             return False
         try:
@@ -432,7 +432,7 @@ class CommitQueue(Generic[S, E]):
             each.release()
 
 
-def _log_unknown(*queues: Collection[PendingCommit[Any, Any]]) -> None:
+def _log_unanswered_commits(*queues: Collection[PendingCommit[Any, Any]]) -> None:
     """Log the ids of commits without an outcome at exit."""
     left = [each for queue in queues for each in [*queue] if not each.is_answered]
     if left:

@@ -31,9 +31,9 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from msgspec import Struct, field
 
 from ledger.events.commit import Commit, Transaction
-from ledger.log.layout import CHECKPOINT_INTERVAL, Layout, cut_of
+from ledger.log.layout import CHECKPOINT_INTERVAL, Layout, cut_key
 from ledger.log.replay import Position, Reader
-from ledger.model.snapshot import covering, parts
+from ledger.model.snapshot import parts, tiles_covering
 from ledger.stores import Store
 
 _FAN_OUT: Final = 64
@@ -54,7 +54,7 @@ _SMALL: Final = 1 << 18
 """Number of prefixes (a megabyte) up to which a remote filter is read whole at the second cut."""
 
 
-class Layer(NamedTuple):
+class FilterLayer(NamedTuple):
     """Range of commits that one filter covers.
 
     Attributes:
@@ -73,19 +73,19 @@ class Layer(NamedTuple):
         return _CUT_BITS * (self.level + 1) if self.level else 0
 
 
-def layers(last: int) -> Iterator[Layer]:
+def filter_layers(last: int) -> Iterator[FilterLayer]:
     """Yield the layers that cover the versions 0 to `last`, a checkpoint's; newest first.
 
     Example:
-        >>> [*layers(6500)]
-        [Layer(level=0, first=6401, last=6500), Layer(level=1, first=0, last=6400)]
+        >>> [*filter_layers(6500)]
+        [FilterLayer(level=0, first=6401, last=6500), FilterLayer(level=1, first=0, last=6400)]
     """
     end, width, level = last // CHECKPOINT_INTERVAL, 1, 0
     while end > 0:
         start = end - end % (width * _FAN_OUT)
         if start < end:
             first = start * CHECKPOINT_INTERVAL + 1 if start else 0
-            yield Layer(level, first, end * CHECKPOINT_INTERVAL)
+            yield FilterLayer(level, first, end * CHECKPOINT_INTERVAL)
         end, width, level = start, width * _FAN_OUT, level + 1
 
 
@@ -111,7 +111,7 @@ class KeyFilter(Struct, frozen=True):
         at = bisect_left(self.prints, wanted)
         return at == len(self.prints) or self.prints[at] != wanted
 
-    def cut(self, bits: int, number: int) -> KeyFilter:
+    def part_with_prefix(self, bits: int, number: int) -> KeyFilter:
         """Return the part whose hashes begin with `number`, written in `bits` bits."""
         if not bits:
             return self
@@ -122,7 +122,7 @@ class KeyFilter(Struct, frozen=True):
 
     def to_bytes(self) -> bytes:
         """Return the file: magic, last version, prints, and the SHA-256 of all that."""
-        body = _FILTER_MAGIC + _LAST.pack(self.last) + _filter_integers(self.prints).tobytes()
+        body = _FILTER_MAGIC + _LAST.pack(self.last) + _to_little_endian(self.prints).tobytes()
         return body + hashlib.sha256(body).digest()
 
     @classmethod
@@ -144,10 +144,10 @@ class KeyFilter(Struct, frozen=True):
             return None
         prints = array("I")
         prints.frombytes(numbers)
-        return cls(_LAST.unpack_from(head, len(_FILTER_MAGIC))[0], _filter_integers(prints))
+        return cls(_LAST.unpack_from(head, len(_FILTER_MAGIC))[0], _to_little_endian(prints))
 
 
-def _filter_integers(numbers: array[int]) -> array[int]:
+def _to_little_endian(numbers: array[int]) -> array[int]:
     if sys.byteorder == "little":
         return numbers
     swapped = array("I", numbers)
@@ -155,7 +155,7 @@ def _filter_integers(numbers: array[int]) -> array[int]:
     return swapped
 
 
-def joined(base: KeyFilter | None, last: int, hashes: Iterable[array[int]]) -> KeyFilter:
+def extend_filter(base: KeyFilter | None, last: int, hashes: Iterable[array[int]]) -> KeyFilter:
     """Return the filter of a layer that has grown.
 
     Args:
@@ -168,7 +168,7 @@ def joined(base: KeyFilter | None, last: int, hashes: Iterable[array[int]]) -> K
     # In small parts: one large sort would block every other thread.
     for number in range(1 << bits):
         low, high = (each << (_FILTER_HASH_BITS - bits) for each in (number, number + 1))
-        found = [*base.cut(bits, number).prints] if base else []
+        found = [*base.part_with_prefix(bits, number).prints] if base else []
         for each in some:
             some_of_it = each[bisect_left(each, low) : bisect_left(each, high)]
             found += [one >> (_FILTER_HASH_BITS - _PRINT_BITS) for one in some_of_it]
@@ -193,7 +193,7 @@ class KeyFilters:
         self._kept: dict[tuple[int, int], dict[int, KeyFilter]] = {}
         self._asked: dict[tuple[int, int, int], int] = {}
 
-    def clear_to(self, layer: Layer, hash_value: int) -> int:
+    def last_absent_version(self, layer: FilterLayer, hash_value: int) -> int:
         """Return the last version of a layer up to which a hash is certainly absent; -1: none.
 
         Uses the filters in memory only; see `ask`.
@@ -201,22 +201,24 @@ class KeyFilters:
         kept = self._kept.get(layer[:2])
         if kept is None:
             return -1
-        found = kept.get(_WHOLE) or kept.get(_number(layer, hash_value))
+        found = kept.get(_WHOLE) or kept.get(_cut_number(layer, hash_value))
         return found.last if found is not None and found.lacks(hash_value) else -1
 
-    def ask(self, layer: Layer, hash_value: int) -> int:
+    def ask(self, layer: FilterLayer, hash_value: int) -> int:
         """Return the same after reading filters that are not in memory or may have grown."""
         kept = self._kept.setdefault(layer[:2], {})
-        number = _WHOLE if self._is_better_whole(kept, layer) else _number(layer, hash_value)
+        number = (
+            _WHOLE if self._prefers_whole_filter(kept, layer) else _cut_number(layer, hash_value)
+        )
         at = (*layer[:2], number)
         if self._asked.get(at, -1) < layer.last:
             self._asked[at] = layer.last
-            found = self._read(layer, number)
+            found = self._read_from_store(layer, number)
             if found is not None:
                 kept[number] = found
-        return self.clear_to(layer, hash_value)
+        return self.last_absent_version(layer, hash_value)
 
-    def _is_better_whole(self, kept: Mapping[int, KeyFilter], layer: Layer) -> bool:
+    def _prefers_whole_filter(self, kept: Mapping[int, KeyFilter], layer: FilterLayer) -> bool:
         """Return whether to read a whole filter, given the cuts that were read of it."""
         # On a local store, checking and unpacking a megabyte takes longer than a few small files.
         if self._store.is_near:
@@ -226,11 +228,11 @@ class KeyFilters:
         # Hashes are uniform, so that the size of one cut tells the size of the whole.
         return any(len(each.prints) << layer.bits <= _SMALL for each in kept.values())
 
-    def whole(self, layer: Layer) -> KeyFilter | None:
+    def whole(self, layer: FilterLayer) -> KeyFilter | None:
         """Return a layer's filter from the store; None when it is missing or damaged."""
-        return self._read(layer, _WHOLE)
+        return self._read_from_store(layer, _WHOLE)
 
-    def take(self, layer: Layer, made: KeyFilter) -> None:
+    def take(self, layer: FilterLayer, made: KeyFilter) -> None:
         """Cache a layer's new filter in memory, if the layer was looked up before."""
         kept = self._kept
         for level, first in list(kept):
@@ -239,25 +241,25 @@ class KeyFilters:
         if layer[:2] in kept:
             kept[layer[:2]] = {_WHOLE: made}
 
-    def files(self, layer: Layer, made: KeyFilter) -> Iterator[tuple[str, KeyFilter]]:
+    def files(self, layer: FilterLayer, made: KeyFilter) -> Iterator[tuple[str, KeyFilter]]:
         """Yield the files of a layer's filter, the whole and its cuts, each with its key."""
-        yield self._file(layer, _WHOLE), made
+        yield self._filter_file_key(layer, _WHOLE), made
         for number in range(1 << layer.bits) if layer.bits else ():
-            yield self._file(layer, number), made.cut(layer.bits, number)
+            yield self._filter_file_key(layer, number), made.part_with_prefix(layer.bits, number)
 
-    def _file(self, layer: Layer, number: int) -> str:
+    def _filter_file_key(self, layer: FilterLayer, number: int) -> str:
         whole = self._layout.filter(layer.level, layer.first)
-        return whole if number == _WHOLE else cut_of(whole, number)
+        return whole if number == _WHOLE else cut_key(whole, number)
 
-    def _read(self, layer: Layer, number: int) -> KeyFilter | None:
-        body = self._store.read(self._file(layer, number))
+    def _read_from_store(self, layer: FilterLayer, number: int) -> KeyFilter | None:
+        body = self._store.read(self._filter_file_key(layer, number))
         return None if body is None else KeyFilter.from_bytes(body)
 
 
 _WHOLE: Final = -1
 
 
-def _number(layer: Layer, hash_value: int) -> int:
+def _cut_number(layer: FilterLayer, hash_value: int) -> int:
     """Return the number of the cut of a layer's filter that covers a hash."""
     return hash_value >> (_FILTER_HASH_BITS - layer.bits) if layer.bits else _WHOLE
 
@@ -291,7 +293,7 @@ def tiles(last: int) -> Iterator[tuple[int, int]]:
         >>> list(tiles(1000))
         [(901, 1000), (801, 900), (0, 800)]
     """
-    return (interval(start, end) for start, end in covering(last // CHECKPOINT_INTERVAL))
+    return (interval(start, end) for start, end in tiles_covering(last // CHECKPOINT_INTERVAL))
 
 
 def interval(start: int, end: int) -> tuple[int, int]:
@@ -300,23 +302,23 @@ def interval(start: int, end: int) -> tuple[int, int]:
     return first, end * CHECKPOINT_INTERVAL
 
 
-def hashed(key: str) -> int:
+def hash_key(key: str) -> int:
     """Return a key's 64-bit hash, the same on every machine."""
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "little")
 
 
-def hashed_all(keys: Sequence[str]) -> tuple[int, ...]:
+def hash_keys(keys: Sequence[str]) -> tuple[int, ...]:
     """Return the 64-bit hashes of some keys.
 
     Example:
-        >>> hashed_all(["a"]) == (hashed("a"),)
+        >>> hash_keys(["a"]) == (hash_key("a"),)
         True
     """
     digests = [hashlib.blake2b(key, digest_size=8).digest() for key in map(str.encode, keys)]
     return struct.unpack(f"<{len(keys)}Q", b"".join(digests))
 
 
-def id_key(commit_id: str) -> str:
+def commit_id_key(commit_id: str) -> str:
     """Return the index key of a transaction's id."""
     return f"{_ID}{commit_id}"
 
@@ -344,7 +346,7 @@ class KeyIndex(Struct, frozen=True):
 
     def find(self, key: str) -> list[int]:
         """Return the versions that may have named `key`, newest first."""
-        return self.find_hash(hashed(key))
+        return self.find_hash(hash_key(key))
 
     def find_hash(self, wanted: int) -> list[int]:
         """Return the versions that may have named the key of a hash, newest first."""
@@ -354,7 +356,7 @@ class KeyIndex(Struct, frozen=True):
         high = bisect_right(self.hashes, wanted, lo=low)
         return sorted(self.versions[low:high], reverse=True)
 
-    def before(self, hash_value: int) -> int:
+    def count_below(self, hash_value: int) -> int:
         """Return the number of its hashes less than `hash_value`."""
         return bisect_left(self.hashes, hash_value)
 
@@ -362,7 +364,7 @@ class KeyIndex(Struct, frozen=True):
         """Yield every (hash, version)."""
         return zip(self.hashes, self.versions, strict=True)
 
-    def cut(self, bits: int, number: int) -> KeyIndex:
+    def part_with_prefix(self, bits: int, number: int) -> KeyIndex:
         """Return the part whose hashes begin with `number`, written in `bits` bits."""
         if not bits:
             return self
@@ -372,7 +374,9 @@ class KeyIndex(Struct, frozen=True):
 
     def to_bytes(self) -> bytes:
         """Return the file: magic, hashes, versions, and the SHA-256 of all that."""
-        body = _MAGIC + _little(self.hashes) + _little(self.versions)
+        body = (
+            _MAGIC + _to_little_endian_bytes(self.hashes) + _to_little_endian_bytes(self.versions)
+        )
         return body + hashlib.sha256(body).digest()
 
     @classmethod
@@ -385,10 +389,12 @@ class KeyIndex(Struct, frozen=True):
         if len(numbers) % _ENTRY_SIZE:
             return None
         half = len(numbers) // 2
-        return cls(_array(numbers[:half]), _array(numbers[half:]))
+        return cls(
+            _from_little_endian_bytes(numbers[:half]), _from_little_endian_bytes(numbers[half:])
+        )
 
 
-def _little(numbers: array[int]) -> bytes:
+def _to_little_endian_bytes(numbers: array[int]) -> bytes:
     if sys.byteorder == "little":
         return numbers.tobytes()
     swapped = array("Q", numbers)
@@ -396,7 +402,7 @@ def _little(numbers: array[int]) -> bytes:
     return swapped.tobytes()
 
 
-def _array(body: bytes) -> array[int]:
+def _from_little_endian_bytes(body: bytes) -> array[int]:
     numbers = array("Q")
     numbers.frombytes(body)
     if sys.byteorder != "little":
@@ -404,7 +410,7 @@ def _array(body: bytes) -> array[int]:
     return numbers
 
 
-class Tail(Generic[E]):
+class IntervalTail(Generic[E]):
     """In-memory index of the commits of one interval, filled as they are read or written.
 
     Every change is one atomic, idempotent step, so that no thread needs a lock.
@@ -423,13 +429,13 @@ class Tail(Generic[E]):
         self._all: set[str] = set()
         self._known_to = self.first - 1
 
-    def note(self, commits: Iterable[Commit[E]]) -> None:
+    def add_commits(self, commits: Iterable[Commit[E]]) -> None:
         """Add commits; their keys are extracted at the next lookup."""
         seen = self._sets
         self._unseen.update({each.version: each for each in commits if each.version not in seen})
 
     @property
-    def was_asked(self) -> bool:
+    def has_been_searched(self) -> bool:
         """True when a key was looked up here."""
         return bool(self._sets)
 
@@ -443,35 +449,35 @@ class Tail(Generic[E]):
 
     def find(self, key: str, last: int | None = None) -> Iterator[int]:
         """Yield the versions up to `last` that named `key`, newest first."""
-        self._look()
+        self._index_unseen_commits()
         if key not in self._all:
             return
         for version in sorted(self._sets, reverse=True):
             if (last is None or version <= last) and key in self._sets[version]:
                 yield version
 
-    def knows(self, key: str) -> bool:
+    def has_key(self, key: str) -> bool:
         """Return whether any added commit names `key`."""
-        self._look()
+        self._index_unseen_commits()
         return key in self._all
 
-    def named_by(self, commit: Commit[E]) -> frozenset[str] | None:
+    def keys_of_commit(self, commit: Commit[E]) -> frozenset[str] | None:
         """Return the keys of a commit; None when it was not added.
 
         A commit not written yet may have the version of an added one, but never its last id.
         """
-        self._look()
+        self._index_unseen_commits()
         found = self._sets.get(commit.version)
-        return found if found and _id_key(commit.transactions[-1]) in found else None
+        return found if found and _transaction_id_key(commit.transactions[-1]) in found else None
 
     def pairs(self) -> Iterator[tuple[str, int]]:
         """Yield each key with the version of each commit that names it."""
-        self._look()
+        self._index_unseen_commits()
         for version, keys in list(self._keys.items()):
             for key in keys:
                 yield key, version
 
-    def _look(self) -> None:
+    def _index_unseen_commits(self) -> None:
         for version, commit in list(self._unseen.items()):
             keys = tuple(self._keys_of(commit))
             self._all.update(keys)
@@ -481,11 +487,11 @@ class Tail(Generic[E]):
             self._unseen.pop(version, None)
 
 
-def _bits(span: tuple[int, int]) -> int:
+def _cut_prefix_bits(span: tuple[int, int]) -> int:
     """Return the number of leading hash bits that choose a cut of an index; 0: it has no cuts.
 
     Example:
-        >>> [1 << _bits((0, last)) for last in (800, 1_600, 6_400)]
+        >>> [1 << _cut_prefix_bits((0, last)) for last in (800, 1_600, 6_400)]
         [1, 2, 8]
     """
     hundreds = span[1] // CHECKPOINT_INTERVAL - span[0] // CHECKPOINT_INTERVAL
@@ -516,7 +522,7 @@ class KeyIndexes(Generic[E]):
         self._file_of = file_of
         self._reader = reader
         self._keys_of = keys_of
-        self._at_hand: dict[tuple[int, int], KeyIndex | Tail[E]] = {}
+        self._at_hand: dict[tuple[int, int], KeyIndex | IntervalTail[E]] = {}
         self._cuts: dict[tuple[int, int], dict[int, KeyIndex]] = {}
 
     def find(self, key: str, last: int) -> Iterator[int]:
@@ -524,27 +530,29 @@ class KeyIndexes(Generic[E]):
 
         Newest first.
         """
-        wanted = hashed(key)
-        for layer in layers(last):
-            clear = -1 if self._filters is None else self._filters.clear_to(layer, wanted)
+        wanted = hash_key(key)
+        for layer in filter_layers(last):
+            clear = (
+                -1 if self._filters is None else self._filters.last_absent_version(layer, wanted)
+            )
             for span in tiles(layer.last):
                 # A filter covers its layer from the first version on, so older intervals are
                 # excluded, too.
                 if span[1] <= clear or span[0] < layer.first:
                     break
-                pieces = self._parts(span)
+                pieces = self._in_memory_parts(span)
                 if pieces is None:
                     clear = -1 if self._filters is None else self._filters.ask(layer, wanted)
                     if span[1] <= clear:
                         break
-                    pieces = [self._piece(span, wanted)]
+                    pieces = [self._cut_covering_hash(span, wanted)]
                 for each in pieces:
                     if isinstance(each, KeyIndex):
                         yield from each.find_hash(wanted)
                     else:
                         yield from each.find(key)
 
-    def keep(self, tail: Tail[E]) -> None:
+    def keep(self, tail: IntervalTail[E]) -> None:
         """Use the in-memory index of a complete interval, until its index file is saved."""
         self._at_hand.setdefault((tail.first, tail.last), tail)
 
@@ -555,7 +563,7 @@ class KeyIndexes(Generic[E]):
             OSError: It could not be written; the log is unaffected.
         """
         span = next(tiles(version))
-        for file, part in self.files(span, self._whole(span)):
+        for file, part in self.files(span, self._load_whole_index(span)):
             self._store.replace(file, part.to_bytes())
 
     def save_filter(self, version: int) -> None:
@@ -564,17 +572,17 @@ class KeyIndexes(Generic[E]):
         Raises:
             OSError: It could not be written; the log is unaffected.
         """
-        layer = next(layers(version), None)
+        layer = next(filter_layers(version), None)
         if self._filters is None or layer is None:
             return
         base = self._filters.whole(layer)
         # A filter that goes further is of a log that was since restored from an older copy.
-        made = self.filter_made(layer, base if base and base.last < version else None)
+        made = self.build_filter(layer, base if base and base.last < version else None)
         for file, part in self._filters.files(layer, made):
             self._store.replace(file, part.to_bytes())
         self._filters.take(layer, made)
 
-    def filter_made(self, layer: Layer, base: KeyFilter | None = None) -> KeyFilter:
+    def build_filter(self, layer: FilterLayer, base: KeyFilter | None = None) -> KeyFilter:
         """Return a layer's filter, built from the indexes of its commits.
 
         Args:
@@ -583,14 +591,16 @@ class KeyIndexes(Generic[E]):
         """
         known = base.last if base else -1
         spans = [each for each in tiles(layer.last) if each[0] >= layer.first and each[1] > known]
-        return joined(base, layer.last, (self._index(each).hashes for each in spans))
+        return extend_filter(
+            base, layer.last, (self._load_index_uncached(each).hashes for each in spans)
+        )
 
-    def _index(self, span: tuple[int, int]) -> KeyIndex:
+    def _load_index_uncached(self, span: tuple[int, int]) -> KeyIndex:
         """Return the index of an interval without caching it."""
         found = self._at_hand.get(span)
         if isinstance(found, KeyIndex):
             return found
-        whole = self._read(self._file_of(*span)) if found is None else None
+        whole = self._read_from_store(self._file_of(*span)) if found is None else None
         return whole or self.made(span)
 
     def file(self, span: tuple[int, int]) -> str:
@@ -599,10 +609,10 @@ class KeyIndexes(Generic[E]):
 
     def files(self, span: tuple[int, int], whole: KeyIndex) -> Iterator[tuple[str, KeyIndex]]:
         """Yield the files of an interval's index, the whole and its cuts, each with its key."""
-        file, bits = self._file_of(*span), _bits(span)
+        file, bits = self._file_of(*span), _cut_prefix_bits(span)
         yield file, whole
         for number in range(1 << bits) if bits else ():
-            yield cut_of(file, number), whole.cut(bits, number)
+            yield cut_key(file, number), whole.part_with_prefix(bits, number)
 
     def merge(self, version: int) -> None:
         """Merge the in-memory indexes of the interval that ends at a checkpoint's version.
@@ -610,17 +620,17 @@ class KeyIndexes(Generic[E]):
         Does nothing unless all of them are in memory.
         """
         span = next(tiles(version))
-        if all(each in self._at_hand for each in _below(span) or [span]):
-            self._take(span, self.made(span))
+        if all(each in self._at_hand for each in _lower_tier_intervals(span) or [span]):
+            self._replace_parts(span, self.made(span))
 
-    def _take(self, span: tuple[int, int], whole: KeyIndex) -> None:
+    def _replace_parts(self, span: tuple[int, int], whole: KeyIndex) -> None:
         self._at_hand[span] = whole
         self._cuts.pop(span, None)
-        for each in _below(span):
+        for each in _lower_tier_intervals(span):
             # The merged index has all of their entries.
             self._at_hand.pop(each, None)
 
-    def _parts(self, span: tuple[int, int]) -> list[KeyIndex | Tail[E]] | None:
+    def _in_memory_parts(self, span: tuple[int, int]) -> list[KeyIndex | IntervalTail[E]] | None:
         """Return the in-memory indexes of an interval, newest first; None unless they cover it."""
         found = self._at_hand.get(span)
         if found is not None:
@@ -628,64 +638,66 @@ class KeyIndexes(Generic[E]):
         if not self._at_hand:
             # A handle that has just opened the table: do not walk every tier in vain.
             return None
-        pieces: list[KeyIndex | Tail[E]] = []
-        for each in reversed(_below(span)):
-            some = self._parts(each)
+        pieces: list[KeyIndex | IntervalTail[E]] = []
+        for each in reversed(_lower_tier_intervals(span)):
+            some = self._in_memory_parts(each)
             if some is None:
                 return None
             pieces += some
         return pieces or None
 
-    def _piece(self, span: tuple[int, int], wanted: int) -> KeyIndex:
+    def _cut_covering_hash(self, span: tuple[int, int], wanted: int) -> KeyIndex:
         """Return the cut of an interval's index that covers a hash, or the whole index."""
-        bits = _bits(span)
+        bits = _cut_prefix_bits(span)
         if not bits:
-            return self._whole(span)
+            return self._load_whole_index(span)
         number = wanted >> (_HASH_BITS - bits)
         cuts = self._cuts.setdefault(span, {})
         found = cuts.get(number)
         if found is None and len(cuts) < _MOST_CUTS:
-            found = self._read(cut_of(self._file_of(*span), number))
+            found = self._read_from_store(cut_key(self._file_of(*span), number))
             if found is not None:
                 cuts[number] = found
-        return self._whole(span) if found is None else found
+        return self._load_whole_index(span) if found is None else found
 
-    def _whole(self, span: tuple[int, int]) -> KeyIndex:
+    def _load_whole_index(self, span: tuple[int, int]) -> KeyIndex:
         """Return the whole index of an interval, and cache it in place of its parts."""
-        whole = self._index(span)
+        whole = self._load_index_uncached(span)
         if self._at_hand.get(span) is not whole:
-            self._take(span, whole)
+            self._replace_parts(span, whole)
         return whole
 
-    def _read(self, file: str) -> KeyIndex | None:
+    def _read_from_store(self, file: str) -> KeyIndex | None:
         body = self._store.read(file)
         return None if body is None else KeyIndex.from_bytes(body)
 
     def made(self, span: tuple[int, int]) -> KeyIndex:
         """Return the index of an interval, built from those of the tier below, or from the log."""
-        below = _below(span)
+        below = _lower_tier_intervals(span)
         if below:
             # A merge in small steps: one large sort would block every other thread.
-            return KeyIndex.of_sorted(merge(*(self._whole(each).pairs() for each in below)))
+            return KeyIndex.of_sorted(
+                merge(*(self._load_whole_index(each).pairs() for each in below))
+            )
         tail = self._at_hand.get(span)
         if isinstance(tail, KeyIndex):
             return tail
-        named = tail.pairs() if isinstance(tail, Tail) else self._scan(*span)
-        return KeyIndex.of((hashed(key), version) for key, version in named)
+        named = tail.pairs() if isinstance(tail, IntervalTail) else self._scan_log(*span)
+        return KeyIndex.of((hash_key(key), version) for key, version in named)
 
-    def _scan(self, first: int, last: int) -> Iterator[tuple[str, int]]:
+    def _scan_log(self, first: int, last: int) -> Iterator[tuple[str, int]]:
         for read in self._reader.after(Position(first - 1, ""), last):
             for key in self._keys_of(read.commit):
                 yield key, read.commit.version
 
 
-def _below(span: tuple[int, int]) -> list[tuple[int, int]]:
+def _lower_tier_intervals(span: tuple[int, int]) -> list[tuple[int, int]]:
     """Return the intervals of the tier below that merge into one, oldest first."""
     numbers = parts(span[0] // CHECKPOINT_INTERVAL, span[1] // CHECKPOINT_INTERVAL)
     return [interval(*each) for each in numbers]
 
 
-class Lookup(Generic[E]):
+class KeyLookup(Generic[E]):
     """Lookup of a stream's commits by key: the newest in memory, older ones by index files.
 
     Args:
@@ -697,8 +709,8 @@ class Lookup(Generic[E]):
 
     def __init__(self, store: Store, layout: Layout, reader: Reader[E], keys_of: KeysOf[E]) -> None:
         self._reader = reader
-        self._keys_of = _with_ids(keys_of)
-        self._tails: dict[int, Tail[E]] = {}
+        self._keys_of = _with_id_keys(keys_of)
+        self._tails: dict[int, IntervalTail[E]] = {}
         self._unmerged: deque[int] = deque()
         self._debts = 0
         self.filters = KeyFilters(store, layout)
@@ -715,40 +727,40 @@ class Lookup(Generic[E]):
         """Indexes of older commits."""
         return self._named
 
-    def note(self, commits: Sequence[Commit[E]]) -> None:
+    def add_commits(self, commits: Sequence[Commit[E]]) -> None:
         """Add consecutive commits that were read or written."""
         noted = 0
         while noted < len(commits):
             first = commits[noted].version
-            tail = self._tail(_interval_of(first))
+            tail = self._tail_of_interval(_interval_number(first))
             end = noted + tail.last + 1 - first
-            tail.note(commits[noted:end])
+            tail.add_commits(commits[noted:end])
             noted = end
 
-    def named_by(self, commit: Commit[E]) -> frozenset[str] | None:
+    def keys_of_commit(self, commit: Commit[E]) -> frozenset[str] | None:
         """Return the keys of a commit that was added lately; None for any other."""
-        tail = self._tails.get(_interval_of(commit.version))
-        return None if tail is None else tail.named_by(commit)
+        tail = self._tails.get(_interval_number(commit.version))
+        return None if tail is None else tail.keys_of_commit(commit)
 
     def among(self, keys: Iterable[str], last: int) -> list[str]:
         """Return those of `keys` that commits up to `last` may name."""
-        recent = self._newest(last)
+        recent = self._newest_tail(last)
         boundary = last - last % CHECKPOINT_INTERVAL
         return [
             key
             for key in keys
-            if (recent is not None and recent.knows(key))
+            if (recent is not None and recent.has_key(key))
             or (boundary and any(True for _ in self._named.find(key, boundary)))
         ]
 
     def last_named(self, key: str, last: int) -> Iterator[int]:
         """Yield the versions up to `last` that may name `key`, newest first."""
         older = self._named.find(key, last - last % CHECKPOINT_INTERVAL)
-        return chain(self._recent(key, last), older)
+        return chain(self._find_in_recent(key, last), older)
 
     def with_id(self, commit_id: str, last: int) -> Iterator[int]:
         """Yield the versions up to `last` that may hold a transaction of an id, newest first."""
-        return self.last_named(id_key(commit_id), last)
+        return self.last_named(commit_id_key(commit_id), last)
 
     def save(self, version: int) -> None:
         """Write the index that ends at a checkpoint's version, and the filter up to it.
@@ -760,7 +772,7 @@ class Lookup(Generic[E]):
         self._named.save_filter(version)
 
     @property
-    def debts(self) -> int:
+    def queued_merges(self) -> int:
         """Number of in-memory intervals that were ever queued for `merge_next`."""
         return self._debts
 
@@ -778,50 +790,50 @@ class Lookup(Generic[E]):
         self._named.merge(version)
         return True
 
-    def _recent(self, key: str, last: int) -> Iterator[int]:
-        tail = self._newest(last)
+    def _find_in_recent(self, key: str, last: int) -> Iterator[int]:
+        tail = self._newest_tail(last)
         if tail is not None:
             yield from tail.find(key, last)
 
-    def _newest(self, last: int) -> Tail[E] | None:
+    def _newest_tail(self, last: int) -> IntervalTail[E] | None:
         """Return the index of the commits after the last checkpoint version; None at one."""
         boundary = last - last % CHECKPOINT_INTERVAL
         # Also at a checkpoint version, so that the interval that ends there is kept in memory.
-        tail = self._tail(boundary // CHECKPOINT_INTERVAL)
+        tail = self._tail_of_interval(boundary // CHECKPOINT_INTERVAL)
         if last == boundary and last:
             return None
         missing = tail.lacks(last)
         if missing:
             for read in self._reader.after(Position(missing.start - 1, ""), last):
-                tail.note([read.commit])
+                tail.add_commits([read.commit])
         return tail
 
-    def _tail(self, number: int) -> Tail[E]:
+    def _tail_of_interval(self, number: int) -> IntervalTail[E]:
         found = self._tails.get(number)
         if found is None:
-            found = self._tails.setdefault(number, Tail(number, self._keys_of))
+            found = self._tails.setdefault(number, IntervalTail(number, self._keys_of))
             for older in [each for each in self._tails if each < number]:
                 tail = self._tails.pop(older, None)
                 # A handle that only reads keeps nothing: it would grow as long as it reads.
-                if tail is not None and tail.was_asked and not tail.lacks(tail.last):
+                if tail is not None and tail.has_been_searched and not tail.lacks(tail.last):
                     self._named.keep(tail)
                     self._unmerged.append(tail.last)
                     self._debts += 1
         return found
 
 
-def _with_ids(more_of: KeysOf[E]) -> KeysOf[E]:
+def _with_id_keys(more_of: KeysOf[E]) -> KeysOf[E]:
     def keys_of(commit: Commit[E]) -> Iterator[str]:
-        yield from map(_id_key, commit.transactions)
+        yield from map(_transaction_id_key, commit.transactions)
         yield from more_of(commit)
 
     return keys_of
 
 
-def _id_key(transaction: Transaction[Any]) -> str:
-    return id_key(transaction.id)
+def _transaction_id_key(transaction: Transaction[Any]) -> str:
+    return commit_id_key(transaction.id)
 
 
-def _interval_of(version: int) -> int:
+def _interval_number(version: int) -> int:
     """Return the number of the interval that contains a version; the first includes 0."""
     return max(0, version - 1) // CHECKPOINT_INTERVAL

@@ -126,11 +126,11 @@ class Layout(Struct, frozen=True):
         return f"{self.root}/changes/{name}"
 
 
-def cut_of(whole: str, number: int) -> str:
+def cut_key(whole: str, number: int) -> str:
     """Return the key of one of the cuts of an index, or of a filter.
 
     Example:
-        >>> cut_of("keys/0-6400.idx", 3)
+        >>> cut_key("keys/0-6400.idx", 3)
         'keys/0-6400.0003.idx'
     """
     name, _, kind = whole.rpartition(".")

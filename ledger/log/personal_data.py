@@ -34,12 +34,17 @@ from attrs import evolve
 from msgspec import UNSET, Struct, field
 from msgspec.structs import replace
 
-from ledger.decide.table_options import Marked
+from ledger.decide.table_options import MarkedColumns
 from ledger.events.commit import OUTSIDE, Commit, Outside, Transaction
 from ledger.log.layout import STREAM_FOLDER
-from ledger.log.request import LogFile, Request, RetryPolicy, commit_own_file
+from ledger.log.request import LogFile, Request, RetryPolicy, create_unique_file
 from ledger.model.errors import DamagedLogError, InvalidInputError, StoreError
-from ledger.model.file_change import FileChange, PartitionValue, kept_at, placeholder
+from ledger.model.file_change import (
+    FileChange,
+    PartitionValue,
+    personal_placeholder,
+    sidecar_location_of,
+)
 from ledger.model.iceberg_layout import PartitionSpec
 from ledger.stores import Store
 from ledger.stores.base import folder_of as key_folder_of
@@ -52,7 +57,7 @@ NEXT: Final = b'{"next":true}\n'
 _GENERATION: Final = re.compile(r"\.([1-9][0-9]*)\.json$")
 
 
-class ErasableForm(Generic[V]):
+class SidecarCodec(Generic[V]):
     """Codec of a kind of sidecar file.
 
     Args:
@@ -80,11 +85,11 @@ class ErasableForm(Generic[V]):
             raise DamagedLogError(f"{key} holds no {self._called}: {error}", key) from error
 
 
-def next_generation(key: str) -> str:
+def next_generation_key(key: str) -> str:
     """Return the key of a file's next generation.
 
     Example:
-        >>> next_generation("a/b.json"), next_generation("a/b.9.json")
+        >>> next_generation_key("a/b.json"), next_generation_key("a/b.9.json")
         ('a/b.1.json', 'a/b.10.json')
     """
     found = _GENERATION.search(key)
@@ -112,7 +117,7 @@ def newest(store: Store, keys: Sequence[str]) -> list[bytes | None]:
     found: list[bytes | None] = list(store.read_many(keys))
     at = {place: keys[place] for place, body in enumerate(found) if body == NEXT}
     while at:
-        at = {place: next_generation(key) for place, key in at.items()}
+        at = {place: next_generation_key(key) for place, key in at.items()}
         bodies = list(store.read_many(list(at.values())))
         for place, body in zip(at, bodies, strict=True):
             found[place] = body
@@ -133,7 +138,7 @@ def confirm_folders(store: Store, keys: Iterable[str]) -> None:
         store.confirm(key)
 
 
-def take_out(store: Store, key: str, smaller: Callable[[bytes], bytes | None]) -> None:
+def erase_content(store: Store, key: str, smaller: Callable[[bytes], bytes | None]) -> None:
     """Erase content of a sidecar file; a retry completes an interrupted erasure.
 
     Args:
@@ -146,7 +151,7 @@ def take_out(store: Store, key: str, smaller: Callable[[bytes], bytes | None]) -
     """
     body = store.read(key)
     while body is not None:
-        after = next_generation(key)
+        after = next_generation_key(key)
         if body != NEXT:
             less = smaller(body)
             if less is None:
@@ -174,7 +179,7 @@ _TEXTS: Final = msgspec.json.Decoder(dict[str, str])
 _MANY: Final = 256
 
 
-class Value(Struct, frozen=True, forbid_unknown_fields=True):
+class SaltedText(Struct, frozen=True, forbid_unknown_fields=True):
     """A text with a salt, without which it could be guessed from its digest.
 
     Attributes:
@@ -202,13 +207,13 @@ class Values(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unk
     """
 
     time_millis: int
-    author: Value | None = None
-    message: Value | None = None
-    properties: Value | None = None
+    author: SaltedText | None = None
+    message: SaltedText | None = None
+    properties: SaltedText | None = None
 
-    def get(self, field: Field) -> Value | None:
+    def get(self, field: Field) -> SaltedText | None:
         """Return the value of a field."""
-        found: Value | None = getattr(self, field)
+        found: SaltedText | None = getattr(self, field)
         return found
 
     def without(self, fields: Iterable[Field]) -> Values:
@@ -216,7 +221,7 @@ class Values(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unk
         return replace(self, **dict.fromkeys(fields, None))
 
 
-_FORM: Final = ErasableForm(Values, "values of a transaction")
+_FORM: Final = SidecarCodec(Values, "values of a transaction")
 encoded: Final = _FORM.encoded
 decoded: Final = _FORM.decoded
 
@@ -237,7 +242,7 @@ def key_of(outside: Outside) -> str | None:
     return None
 
 
-class KeptTexts(Struct, frozen=True):
+class SidecarTexts(Struct, frozen=True):
     """The texts of a transaction to be written: digests for the commit, and the sidecar file.
 
     Attributes:
@@ -251,14 +256,14 @@ class KeptTexts(Struct, frozen=True):
     body: bytes
 
     @classmethod
-    def of(cls, request: Request, now_millis: int) -> KeptTexts:
+    def of(cls, request: Request, now_millis: int) -> SidecarTexts:
         """Return the author, message and properties of a request, each with a new salt."""
         texts: dict[Field, str] = {"author": request.author, "message": request.message}
         if request.properties:
             properties = dict(sorted(request.properties.items()))
             texts["properties"] = msgspec.json.encode(properties).decode()
         values = {
-            field: Value(os.urandom(_SALT_BYTES).hex(), text)
+            field: SaltedText(os.urandom(_SALT_BYTES).hex(), text)
             for field, text in texts.items()
             if text
         }
@@ -267,7 +272,7 @@ class KeptTexts(Struct, frozen=True):
         return cls(outside, key_of(outside), body)
 
 
-class Personal(Struct, frozen=True):
+class PersonalSidecars(Struct, frozen=True):
     """Sidecar files with the authors, messages and properties of a ledger's transactions.
 
     Attributes:
@@ -281,20 +286,20 @@ class Personal(Struct, frozen=True):
         """The values of personal columns."""
         return PersonalColumns(self.store)
 
-    def keep(self, request: Request, now_millis: int, retry_policy: RetryPolicy) -> KeptTexts:
+    def keep(self, request: Request, now_millis: int, retry_policy: RetryPolicy) -> SidecarTexts:
         """Write the sidecar file of a request, and return its digests for the commit.
 
         Raises:
             StoreError: The store rejects the file, gave no answer, or has another file under its
                 key; nothing was committed.
         """
-        kept = KeptTexts.of(request, now_millis)
+        kept = SidecarTexts.of(request, now_millis)
         if kept.key is not None:
             file = LogFile(kept.key, kept.body, 0)
-            commit_own_file(self.store, file, retry_policy, "author and message")
+            create_unique_file(self.store, file, retry_policy, "author and message")
         return kept
 
-    def forget(self, kept: KeptTexts) -> None:
+    def forget(self, kept: SidecarTexts) -> None:
         """Delete a sidecar file that no commit names, best effort; `maintain` finds the rest."""
         if kept.key is not None:
             with suppress(OSError, StoreError):
@@ -310,10 +315,11 @@ class Personal(Struct, frozen=True):
         ]
         if not wanted:
             return list(commits)
-        found = self._read(wanted)
+        found = self._read_sidecars(wanted)
         return [
             replace(
-                commit, transactions=tuple(_resolve(each, found) for each in commit.transactions)
+                commit,
+                transactions=tuple(_resolve_texts(each, found) for each in commit.transactions),
             )
             for commit in commits
         ]
@@ -335,7 +341,7 @@ class Personal(Struct, frozen=True):
         """Return a transaction with the texts from its sidecar file; `ERASED` for erased ones."""
         if transaction.outside is UNSET:
             return transaction
-        return _resolve(transaction, self._read([transaction.outside]))
+        return _resolve_texts(transaction, self._read_sidecars([transaction.outside]))
 
     def name(self, said: str) -> str:
         """Return the author's name for a value of `created_by` or `updated_by` in a state.
@@ -345,7 +351,7 @@ class Personal(Struct, frozen=True):
         if not said.startswith(OUTSIDE):
             return said
         outside = Outside(author=said.removeprefix(OUTSIDE))
-        return _text(outside, "author", self._read([outside]))
+        return _verified_text(outside, "author", self._read_sidecars([outside]))
 
     def named(self, state: Any) -> Any:
         """Return a state, or a part of one, with the names of `created_by` and `updated_by`."""
@@ -354,7 +360,7 @@ class Personal(Struct, frozen=True):
             return state
         return evolve(state, **{key: self.name(each) for key, each in names.items()})
 
-    def _read(self, wanted: Iterable[Outside]) -> Mapping[str, Values]:
+    def _read_sidecars(self, wanted: Iterable[Outside]) -> Mapping[str, Values]:
         keys = [*dict.fromkeys(key for each in wanted if (key := key_of(each)) is not None)]
         found: dict[str, Values] = {}
         for key, body in zip(keys, newest(self.store, keys), strict=True):
@@ -364,24 +370,24 @@ class Personal(Struct, frozen=True):
         return found
 
 
-def _resolve(transaction: Transaction[E], found: Mapping[str, Values]) -> Transaction[E]:
+def _resolve_texts(transaction: Transaction[E], found: Mapping[str, Values]) -> Transaction[E]:
     outside = transaction.outside
     if outside is UNSET:
         return transaction
     properties: dict[str, str] = {}
     if outside.properties is not UNSET:
-        text = _text(outside, "properties", found)
+        text = _verified_text(outside, "properties", found)
         properties = {ERASED: ""} if text == ERASED else _TEXTS.decode(text)
     return replace(
         transaction,
-        author=_text(outside, "author", found),
-        message=_text(outside, "message", found),
+        author=_verified_text(outside, "author", found),
+        message=_verified_text(outside, "message", found),
         properties=properties,
         outside=UNSET,
     )
 
 
-def _text(outside: Outside, field: Field, found: Mapping[str, Values]) -> str:
+def _verified_text(outside: Outside, field: Field, found: Mapping[str, Values]) -> str:
     """Return a text; `ERASED` if it is missing or does not match the digest in the commit."""
     digest, key = getattr(outside, field), key_of(outside)
     if digest is UNSET or key is None:
@@ -456,7 +462,7 @@ class ColumnValues(Struct, frozen=True, rename="camel", forbid_unknown_fields=Tr
 
 _BOUNDS: Final = msgspec.json.Decoder(ValueBounds)
 _VALUE: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(str | int | bool | None)
-_VALUES_FORM: Final = ErasableForm(ColumnValues, "values of columns")
+_VALUES_FORM: Final = SidecarCodec(ColumnValues, "values of columns")
 encode_values: Final = _VALUES_FORM.encoded
 decode_values: Final = _VALUES_FORM.decoded
 
@@ -483,11 +489,13 @@ def references(files: Iterable[FileChange]) -> set[str]:
     for each in files:
         if isinstance(each.sidecar, dict):
             found.update(each.sidecar.values())
-            found.update(at for value in each.partition if (at := kept_at(value)) is not None)
+            found.update(
+                at for value in each.partition if (at := sidecar_location_of(value)) is not None
+            )
     return found
 
 
-class Writing(Struct, frozen=True):
+class WriteContext(Struct, frozen=True):
     """Context of writing column values.
 
     Attributes:
@@ -513,9 +521,9 @@ class PersonalColumns(Struct, frozen=True):
     def keep(
         self,
         files: Sequence[FileChange],
-        marked: Marked,
+        marked: MarkedColumns,
         spec: Callable[[int], PartitionSpec],
-        writing: Writing,
+        writing: WriteContext,
     ) -> tuple[FileChange, ...]:
         """Move personal values of file changes to sidecar files; return them with references.
 
@@ -523,12 +531,12 @@ class PersonalColumns(Struct, frozen=True):
             StoreError: The store rejects a file, gave no answer, or has another file under its
                 key; nothing was committed.
         """
-        sealing = _Sealing(marked, spec, folder_of(writing.table_id).rpartition("/")[2])
+        sealing = _ValueReplacement(marked, spec, folder_of(writing.table_id).rpartition("/")[2])
         sealed = tuple(map(sealing.sealed, files))
         for name, values in sealing.files.items():
             body = encode_values(ColumnValues(writing.now_millis, values))
             file = LogFile(key_of_values(name), body, 0)
-            commit_own_file(self.store, file, writing.retry_policy, "values of personal columns")
+            create_unique_file(self.store, file, writing.retry_policy, "values of personal columns")
         return sealed
 
     def opened(self, files: Iterable[FileChange]) -> list[FileChange]:
@@ -541,33 +549,35 @@ class PersonalColumns(Struct, frozen=True):
         if not any(map(_has_sidecar, listed)):
             # Most tables have no such column.
             return listed
-        found = self._found(listed)
-        return [_opened(each, found) for each in listed]
+        found = self._read_referenced_values(listed)
+        return [_resolve_file(each, found) for each in listed]
 
-    def unbounded(self, files: Iterable[FileChange]) -> list[FileChange]:
+    def without_personal_bounds(self, files: Iterable[FileChange]) -> list[FileChange]:
         """Return file changes without personal bounds, and with partition values resolved.
 
         An erased partition value is still a reference, as its value is unknown.
         """
         listed = list(files)
-        found = self._found(replace(each, sidecar={}) for each in listed if _has_sidecar(each))
-        return [_unbounded(each, found) for each in listed]
+        found = self._read_referenced_values(
+            replace(each, sidecar={}) for each in listed if _has_sidecar(each)
+        )
+        return [_without_bounds(each, found) for each in listed]
 
     def rendered(self, files: Iterable[FileChange]) -> list[FileChange]:
         """Return file changes for engines' metadata: without bounds of personal columns.
 
         Partition values are resolved, and NULL where they were erased.
         """
-        return [_with_nulls(each) for each in self.unbounded(files)]
+        return [_null_erased_partition(each) for each in self.without_personal_bounds(files)]
 
     def values(self, partitions: Iterable[str]) -> dict[str, PartitionValue]:
         """Return partition values by reference; erased ones are missing."""
-        return {at: value.partition for at, value in self._read(set(partitions)).items()}
+        return {at: value.partition for at, value in self._read_sidecars(set(partitions)).items()}
 
-    def _found(self, files: Iterable[FileChange]) -> Mapping[str, ColumnValue]:
-        return self._read(references(files))
+    def _read_referenced_values(self, files: Iterable[FileChange]) -> Mapping[str, ColumnValue]:
+        return self._read_sidecars(references(files))
 
-    def _read(self, wanted: set[str]) -> Mapping[str, ColumnValue]:
+    def _read_sidecars(self, wanted: set[str]) -> Mapping[str, ColumnValue]:
         if not wanted:
             return {}
         keys = sorted({key_of_values(each) for each in wanted})
@@ -586,7 +596,7 @@ class PersonalColumns(Struct, frozen=True):
         return found
 
 
-class Keeping(Struct, frozen=True, eq=False):
+class SidecarWriter(Struct, frozen=True, eq=False):
     """Column values that one commit request writes, over all attempts to plan it.
 
     Attributes:
@@ -600,9 +610,9 @@ class Keeping(Struct, frozen=True, eq=False):
     def keep(
         self,
         files: Sequence[FileChange],
-        marked: Marked,
+        marked: MarkedColumns,
         spec: Callable[[int], PartitionSpec],
-        writing: Writing,
+        writing: WriteContext,
     ) -> tuple[FileChange, ...]:
         """Do the same as `PersonalColumns.keep`, and record the files written."""
         sealed = self.columns.keep(files, marked, spec, writing)
@@ -623,7 +633,7 @@ def _has_sidecar(file: FileChange) -> bool:
     return isinstance(file.sidecar, dict)
 
 
-def _opened(file: FileChange, found: Mapping[str, ColumnValue]) -> FileChange:
+def _resolve_file(file: FileChange, found: Mapping[str, ColumnValue]) -> FileChange:
     if not isinstance(file.sidecar, dict):
         return file
     lower, upper = ({**each} if isinstance(each, dict) else {} for each in _bounds_of(file))
@@ -637,32 +647,34 @@ def _opened(file: FileChange, found: Mapping[str, ColumnValue]) -> FileChange:
         file,
         lower_bounds=dict(sorted(lower.items())) or UNSET,
         upper_bounds=dict(sorted(upper.items())) or UNSET,
-        partition=tuple(_value(each, found) for each in file.partition),
+        partition=tuple(_resolve_partition_value(each, found) for each in file.partition),
         sidecar=UNSET,
     )
 
 
-def _unbounded(file: FileChange, found: Mapping[str, ColumnValue]) -> FileChange:
+def _without_bounds(file: FileChange, found: Mapping[str, ColumnValue]) -> FileChange:
     if not _has_sidecar(file):
         return file
-    partition = tuple(_value(each, found) for each in file.partition)
+    partition = tuple(_resolve_partition_value(each, found) for each in file.partition)
     return replace(file, partition=partition, sidecar=UNSET)
 
 
-def _with_nulls(file: FileChange) -> FileChange:
-    if not is_unknown(file):
+def _null_erased_partition(file: FileChange) -> FileChange:
+    if not has_erased_partition(file):
         return file
-    partition = (None if kept_at(each) is not None else each for each in file.partition)
+    partition = (None if sidecar_location_of(each) is not None else each for each in file.partition)
     return replace(file, partition=tuple(partition))
 
 
-def is_unknown(file: FileChange) -> bool:
+def has_erased_partition(file: FileChange) -> bool:
     """Return whether a partition value of a resolved file change was erased."""
-    return any(kept_at(each) is not None for each in file.partition)
+    return any(sidecar_location_of(each) is not None for each in file.partition)
 
 
-def _value(value: PartitionValue, found: Mapping[str, ColumnValue]) -> PartitionValue:
-    at = kept_at(value)
+def _resolve_partition_value(
+    value: PartitionValue, found: Mapping[str, ColumnValue]
+) -> PartitionValue:
+    at = sidecar_location_of(value)
     return found[at].partition if at is not None and at in found else value
 
 
@@ -670,14 +682,14 @@ def _bounds_of(file: FileChange) -> tuple[Any, Any]:
     return file.lower_bounds, file.upper_bounds
 
 
-class _Sealing(Struct, frozen=True):
+class _ValueReplacement(Struct, frozen=True):
     """Replacement of personal values in a list of file changes by references.
 
     Attributes:
         files: Values to be written: by digest, by the name of the sidecar file.
     """
 
-    marked: Marked
+    marked: MarkedColumns
     spec: Callable[[int], PartitionSpec]
     folder: str
     files: dict[str, dict[str, ColumnValue]] = {}
@@ -688,24 +700,24 @@ class _Sealing(Struct, frozen=True):
         if _has_sidecar(file):
             # It was in the table before, and has references already.
             return file
-        if any(kept_at(each) is not None for each in file.partition):
+        if any(sidecar_location_of(each) is not None for each in file.partition):
             raise InvalidInputError(
                 f"file {file.path} has a partition value that was erased, or that is a reference "
                 "to a sidecar file; give the value itself"
             )
-        if not self.marked.exposed(file, self.spec(file.spec_id)):
+        if not self.marked.holds_personal_value(file, self.spec(file.spec_id)):
             return file
         lower, upper = ({**each} if isinstance(each, dict) else {} for each in _bounds_of(file))
         sidecar: dict[int, str] = {}
         for field_id in sorted({*lower, *upper}):
             if field_id in self.marked:
                 bounds = ValueBounds(lower.pop(field_id, None), upper.pop(field_id, None))
-                sidecar[field_id] = self._kept(field_id, BOUNDS, bounds)
+                sidecar[field_id] = self._store_value(field_id, BOUNDS, bounds)
         partition = [*file.partition]
         for place, each in self.marked.partitions(self.spec(file.spec_id)):
             if partition[place] is not None:
-                at = self._of_partition(each.source_id, each.transform, partition[place])
-                partition[place] = placeholder(at)
+                at = self._partition_reference(each.source_id, each.transform, partition[place])
+                partition[place] = personal_placeholder(at)
         return replace(
             file,
             lower_bounds=lower or UNSET,
@@ -714,14 +726,14 @@ class _Sealing(Struct, frozen=True):
             sidecar=sidecar,
         )
 
-    def _of_partition(self, field_id: int, transform: str, value: PartitionValue) -> str:
+    def _partition_reference(self, field_id: int, transform: str, value: PartitionValue) -> str:
         """Return the reference to a partition value; the same one for all files of the list."""
         key = field_id, transform, msgspec.json.encode(value).decode()
         if key not in self._partitions:
-            self._partitions[key] = self._kept(field_id, transform, value)
+            self._partitions[key] = self._store_value(field_id, transform, value)
         return self._partitions[key]
 
-    def _kept(self, field_id: int, of: str, value: ValueBounds | PartitionValue) -> str:
+    def _store_value(self, field_id: int, of: str, value: ValueBounds | PartitionValue) -> str:
         text = msgspec.json.encode(value).decode()
         kept = ColumnValue(os.urandom(_SALT_BYTES).hex(), field_id, of, text)
         name = next(reversed(self.files), "")

@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw, Struct
 from ledger.events.commit import Commit
 from ledger.log.codec import Codec, Sketch, digest
 from ledger.log.layout import CommitKeys, Layout
-from ledger.log.segments import AHEAD, Segments, TrustedBodies, stretches
+from ledger.log.segments import AHEAD, Segments, TrustedBodies, split_at_segments
 from ledger.model.errors import DamagedLogError
 from ledger.stores import Store
 from ledger.stores.concurrency import answers
@@ -56,7 +56,7 @@ class Read(Struct, Generic[E], frozen=True):
     digest: str
 
 
-class Newest:
+class NewestCommitFiles:
     """In-memory cache of the newest commit files: deciding a change reads them repeatedly.
 
     It has only files that this process read from the log or wrote to it; they never change.
@@ -100,7 +100,7 @@ It is called only for commits in segments; all others are decoded.
 """
 
 
-def nothing(_version: int, _body: bytes) -> bool:
+def skip_no_commit(_version: int, _body: bytes) -> bool:
     """Return False: skip no commit."""
     return False
 
@@ -116,7 +116,7 @@ class Reader(Generic[E]):
     """
 
     def __init__(
-        self, store: Store, layout: Layout, codec: Codec[E], newest: Newest | None = None
+        self, store: Store, layout: Layout, codec: Codec[E], newest: NewestCommitFiles | None = None
     ) -> None:
         self._store = store
         self._layout = layout
@@ -136,7 +136,7 @@ class Reader(Generic[E]):
             UpgradeRequiredError: A commit was written by a newer version.
         """
         parent = position.digest
-        for version, body, known in self._lines(position.version + 1, last):
+        for version, body, known in self._read_versions(position.version + 1, last):
             if body is None:
                 self._refuse_gap(version, last)
                 return
@@ -148,7 +148,9 @@ class Reader(Generic[E]):
             parent = known or digest(body)
             yield Read(commit, body, parent)
 
-    def _lines(self, version: int, last: int | None) -> Iterator[tuple[int, bytes | None, str]]:
+    def _read_versions(
+        self, version: int, last: int | None
+    ) -> Iterator[tuple[int, bytes | None, str]]:
         """Yield versions, their commit files, and the files' digests.
 
         The file is None where it is missing, the digest empty where it is not computed yet.
@@ -164,17 +166,17 @@ class Reader(Generic[E]):
     ) -> Iterator[tuple[int, TrustedBodies | Iterator[bytes | None]]]:
         """Yield runs of commit files from `version` on, each with its first version."""
         if last is None:
-            yield version, self._files(version, version + _FIRST_CHUNK - 1)
+            yield version, self._read_commit_files(version, version + _FIRST_CHUNK - 1)
             version += _FIRST_CHUNK
-        parts = stretches(version, last)
+        parts = split_at_segments(version, last)
         # Where the end of the log is not known, read ahead more each time.
         ahead = 1 if last is None else AHEAD
         while some := list(islice(parts, ahead)):
             for (first, end), found in zip(some, self._segments.read(some), strict=True):
-                yield first, self._files(first, end) if found is None else found
+                yield first, self._read_commit_files(first, end) if found is None else found
             ahead = min(ahead * 2, AHEAD)
 
-    def _files(self, first: int, last: int) -> Iterator[bytes | None]:
+    def _read_commit_files(self, first: int, last: int) -> Iterator[bytes | None]:
         wanted = range(first, last + 1)
         kept = {} if self._newest is None else self._newest.among(wanted)
         if not kept:
@@ -187,7 +189,7 @@ class Reader(Generic[E]):
             yield next(found) if body is None else body
 
     def sketches(
-        self, first: int, last: int, passes: Passes = nothing
+        self, first: int, last: int, passes: Passes = skip_no_commit
     ) -> Iterator[tuple[Sketch, bytes]]:
         """Yield the commits `first` to `last` without the content of events, each with its file.
 
@@ -200,7 +202,7 @@ class Reader(Generic[E]):
             DamagedLogError: A commit is missing, torn, or does not follow the one before.
             UpgradeRequiredError: A commit was written by a newer version.
         """
-        return self._each(first, last, self._codec.sketch, passes)
+        return self._decode_each(first, last, self._codec.sketch, passes)
 
     def sketches_of(self, versions: Sequence[int]) -> Iterator[tuple[Sketch, bytes]]:
         """Yield single commits as `sketches` does, read from their own files."""
@@ -209,18 +211,24 @@ class Reader(Generic[E]):
             if body is None:
                 self._refuse_gap(version, version)
                 return
-            yield self._placed(self._codec.sketch, body, version, ""), body
+            yield self._decode_and_check_place(self._codec.sketch, body, version, ""), body
 
     def wanted(self, first: int, last: int, passes: Passes) -> Iterator[Commit[E]]:
         """Yield the commits `first` to `last` that are not skipped, decoded; see `sketches`."""
-        return (found for found, _ in self._each(first, last, self._codec.decode, passes))
+        return (found for found, _ in self._decode_each(first, last, self._codec.decode, passes))
 
-    def unread(self, first: int, last: int) -> Iterator[Commit[Raw]]:
+    def decode_with_raw_events(self, first: int, last: int) -> Iterator[Commit[Raw]]:
         """Yield the commits `first` to `last` with their events as undecoded JSON."""
-        return (found for found, _ in self._each(first, last, self._codec.unread))
+        return (
+            found for found, _ in self._decode_each(first, last, self._codec.decode_with_raw_events)
+        )
 
-    def _each(
-        self, first: int, last: int, decode: Callable[[bytes, str], D], passes: Passes = nothing
+    def _decode_each(
+        self,
+        first: int,
+        last: int,
+        decode: Callable[[bytes, str], D],
+        passes: Passes = skip_no_commit,
     ) -> Iterator[tuple[D, bytes]]:
         parent = ""
         for begin, run in self._runs(first, last):
@@ -229,17 +237,17 @@ class Reader(Generic[E]):
                 bodies = enumerate(run.bodies, begin)
                 for version, body in [each for each in bodies if not passes(*each)]:
                     before = parent if version == begin else ""
-                    yield self._placed(decode, body, version, before), body
+                    yield self._decode_and_check_place(decode, body, version, before), body
                 parent = run.digests[-1]
                 continue
             for version, line in enumerate(run, begin):
                 if line is None:
                     self._refuse_gap(version, last)
                     return
-                yield self._placed(decode, line, version, parent), line
+                yield self._decode_and_check_place(decode, line, version, parent), line
                 parent = digest(line)
 
-    def _placed(
+    def _decode_and_check_place(
         self, decode: Callable[[bytes, str], D], body: bytes, version: int, parent: str
     ) -> D:
         found = decode(body, self._layout.commit(version))
@@ -273,7 +281,7 @@ class Reader(Generic[E]):
         if last is not None:
             raise DamagedLogError(f"{missing} is missing, but version {last} exists", missing)
 
-    def refuse_hole(self, version: int, strides: Sequence[int] = _STRIDES) -> None:
+    def refuse_hidden_gap(self, version: int, strides: Sequence[int] = _STRIDES) -> None:
         """Check that nothing follows `version`, the first that does not exist.
 
         Checks a few versions ahead with growing strides, since listing a long log costs more than
@@ -284,7 +292,7 @@ class Reader(Generic[E]):
         """
         missing = self._layout.commit(version)
         later_ones = self._layout.commits(version + ahead for ahead in strides)
-        for later, is_there in zip(later_ones, self._existing(later_ones), strict=True):
+        for later, is_there in zip(later_ones, self._check_existence(later_ones), strict=True):
             # In this order: a writer may have created both since `version` was found missing.
             if is_there and not self._store.exists(missing):
                 raise DamagedLogError(
@@ -293,7 +301,7 @@ class Reader(Generic[E]):
                     missing,
                 )
 
-    def _existing(self, keys: Sequence[str]) -> Iterable[bool]:
+    def _check_existence(self, keys: Sequence[str]) -> Iterable[bool]:
         """Return for each key whether it exists; concurrently on a remote store."""
         exists = self._store.exists
         return map(exists, keys) if self._store.is_near else answers(exists, keys)

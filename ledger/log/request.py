@@ -1,7 +1,7 @@
 """Append requests and their outcome: committed, lost or unknown; the retry policy.
 
 A create has one of three outcomes: this very file is under its key, durably (`Committed`); another
-file is (`Lost`); the store did not answer in time (`Unknown`). What a store rejects for good
+file is (`LostRace`); the store did not answer in time (`Unknown`). What a store rejects for good
 (`StoreError`: no space, no permission, no such place) is raised at once, with its reason: nothing
 was written.
 
@@ -34,7 +34,7 @@ from ledger.log.layout import Layout
 from ledger.model import arguments as its
 from ledger.model.errors import CommitUnknownError, InvalidInputError, LedgerError, StoreError
 from ledger.model.instant import millis
-from ledger.model.messages import excerpt, is_storable, similar
+from ledger.model.messages import excerpt, is_utf8_encodable, similar_names
 from ledger.state.stream import StateLike
 from ledger.stores import Store
 
@@ -170,7 +170,7 @@ def request_of(options: CommitOptions, *, asked: Any, default_author: str) -> Re
         InvalidInputError: An option is unknown or has an invalid value.
     """
     if options:
-        _check(options)
+        _check_options(options)
     given = options.get("commit_id")
     effective = options.get("effective_time")
     try:
@@ -191,8 +191,8 @@ def request_of(options: CommitOptions, *, asked: Any, default_author: str) -> Re
     )
 
 
-def _check(options: CommitOptions) -> None:
-    _refuse_unknown(options)
+def _check_options(options: CommitOptions) -> None:
+    _refuse_unknown_options(options)
     for name, form in _FORMS.items():
         if name in options:
             form.check(name, options[name])
@@ -201,26 +201,26 @@ def _check(options: CommitOptions) -> None:
         raise InvalidInputError(
             f"commit_id={excerpt(given)} is not a valid id; give a text that is not empty"
         )
-    if given is not None and not is_storable(given):
+    if given is not None and not is_utf8_encodable(given):
         raise InvalidInputError(
             f"commit_id={excerpt(given)} is not a valid id: half a surrogate pair is no character"
         )
-    _refuse_half_characters(options)
+    _refuse_lone_surrogates(options)
 
 
-def _refuse_half_characters(options: CommitOptions) -> None:
+def _refuse_lone_surrogates(options: CommitOptions) -> None:
     properties = options.get("properties", {})
     said = [("author", options.get("author", "")), ("message", options.get("message", ""))]
     said += [("properties", each) for each in chain(properties, properties.values())]
     for name, each in said:
-        if not is_storable(each):
+        if not is_utf8_encodable(each):
             raise InvalidInputError(
                 f"{name}={excerpt(each)}: half a surrogate pair is no character"
             )
 
 
 _FORMS: dict[
-    Literal["author", "message", "expect_version", "properties", "effective_time"], its.Form
+    Literal["author", "message", "expect_version", "properties", "effective_time"], its.ArgumentForm
 ] = {
     "author": its.words,
     "message": its.words,
@@ -230,11 +230,11 @@ _FORMS: dict[
 }
 
 
-def _refuse_unknown(options: CommitOptions) -> None:
+def _refuse_unknown_options(options: CommitOptions) -> None:
     # A misspelt `expect_version` would commit without the requested check.
     known = CommitOptions.__annotations__
     for name in options.keys() - known.keys():
-        near = similar(name, known)
+        near = similar_names(name, known)
         meant = f"did you mean {near[0]}=?" if near else f"it takes {', '.join(known)}."
         raise InvalidInputError(
             f"{name}= is not an option of a commit; {meant} Nothing was written"
@@ -331,7 +331,7 @@ class Committed(Struct, frozen=True):
     version: int
 
 
-class Lost(Struct, frozen=True):
+class LostRace(Struct, frozen=True):
     """Outcome of a create: another file is under the key, and nothing was written.
 
     Attributes:
@@ -357,7 +357,7 @@ class Unknown(Struct, frozen=True):
         return unknown(self.file.key, self.file.version, commit_id, self.cause)
 
 
-Outcome = Committed | Lost | Unknown
+Outcome = Committed | LostRace | Unknown
 """Outcome of a create."""
 
 
@@ -379,20 +379,20 @@ def commit_file(store: Store, file: LogFile, retry_policy: RetryPolicy) -> Outco
                 raise
             failure = error
         else:
-            return Committed(file.version) if created else Lost(file.version)
+            return Committed(file.version) if created else LostRace(file.version)
         try:
             found = store.confirm(file.key)
         except (OSError, StoreError):
             continue
         if found is not None:
-            return Committed(file.version) if found == file.body else Lost(file.version)
+            return Committed(file.version) if found == file.body else LostRace(file.version)
     return Unknown(file, failure)
 
 
-def after_loss(
+def confirm_loss(
     store: Store, file: LogFile, retry_policy: RetryPolicy, read_on: Callable[[], object]
 ) -> Outcome:
-    """Read the commits that won, and return the final outcome: `Lost`, unless they are unreadable.
+    """Read the winning commits, and return the final outcome: `LostRace`, unless unreadable.
 
     Args:
         store: The stream's store.
@@ -418,7 +418,7 @@ def after_loss(
                 return Unknown(file, error)
             raise
         else:
-            return Lost(file.version)
+            return LostRace(file.version)
     return Unknown(file, failure)
 
 
@@ -438,7 +438,7 @@ def commit_file_once(
 
 def commit_file_or_raise(
     store: Store, file: LogFile, retry_policy: RetryPolicy, says: str
-) -> Committed | Lost:
+) -> Committed | LostRace:
     """Create a file that a retry of the call finds or creates: no answer is an error.
 
     Args:
@@ -452,11 +452,11 @@ def commit_file_or_raise(
     """
     outcome = commit_file(store, file, retry_policy)
     if isinstance(outcome, Unknown):
-        raise _silence(store, file, outcome.cause, says) from outcome.cause
+        raise _no_answer_error(store, file, outcome.cause, says) from outcome.cause
     return outcome
 
 
-def commit_own_file(store: Store, file: LogFile, retry_policy: RetryPolicy, what: str) -> None:
+def create_unique_file(store: Store, file: LogFile, retry_policy: RetryPolicy, what: str) -> None:
     """Create a file under a unique name, before the commit that names it.
 
     Args:
@@ -473,18 +473,18 @@ def commit_own_file(store: Store, file: LogFile, retry_policy: RetryPolicy, what
         return
     # A client that sends a create twice gets the answer that its own file exists.
     try:
-        found = _confirmed(store, file.key, retry_policy)
+        found = _read_durable_body(store, file.key, retry_policy)
     except OSError as error:
-        raise _silence(store, file, error, says) from error
+        raise _no_answer_error(store, file, error, says) from error
     if found != file.body:
         raise StoreError(f"{store.url}/{file.key}: another file is already there; {says}")
 
 
-def _silence(store: Store, file: LogFile, cause: Exception | None, says: str) -> StoreError:
+def _no_answer_error(store: Store, file: LogFile, cause: Exception | None, says: str) -> StoreError:
     return StoreError(f"{store.url}/{file.key}: the store gave no answer ({cause}); {says}")
 
 
-def make_sure(
+def ensure_durable(
     store: Store, key: str, retry_policy: RetryPolicy, *, version: int, commit_id: str
 ) -> None:
     """Make sure that a commit file that was read is durable.
@@ -493,12 +493,12 @@ def make_sure(
         CommitUnknownError: The store does not answer in time.
     """
     try:
-        _confirmed(store, key, retry_policy)
+        _read_durable_body(store, key, retry_policy)
     except OSError as error:
         raise unknown(key, version, commit_id, error) from error
 
 
-def _confirmed(store: Store, key: str, retry_policy: RetryPolicy) -> bytes | None:
+def _read_durable_body(store: Store, key: str, retry_policy: RetryPolicy) -> bytes | None:
     """Return the body under a key, once it is durable.
 
     Raises:
@@ -518,7 +518,7 @@ def unknown(
     """Return the error for a commit whose outcome is unknown."""
     unknown = CommitUnknownError(
         f"{key}: the store gave no answer and could not be read back; "
-        f"{_in_doubt(commit_id, 'may have been committed')}",
+        f"{_unknown_outcome_text(commit_id, 'may have been committed')}",
         commit_id,
         version,
     )
@@ -526,7 +526,7 @@ def unknown(
     return unknown
 
 
-def unfinished(version: int, commit_id: str) -> CommitUnknownError:
+def unfinished_steps_error(version: int, commit_id: str) -> CommitUnknownError:
     """Return the error for a catalog commit whose follow-up steps failed after it."""
     return CommitUnknownError(
         f"commit {commit_id} was committed as version {version}, but the steps that follow it "
@@ -537,13 +537,13 @@ def unfinished(version: int, commit_id: str) -> CommitUnknownError:
     )
 
 
-def status_sentence(request: Request) -> str:
+def describe_status(request: Request) -> str:
     """Return the status of a request in words, for a note on the exception that interrupted it.
 
     Example:
         >>> request = Request(commit_id="monday", asked="")
         >>> request.status.version = 7
-        >>> status_sentence(request)
+        >>> describe_status(request)
         'commit monday was committed as version 7'
     """
     commit_id, found = request.commit_id, request.status
@@ -554,11 +554,11 @@ def status_sentence(request: Request) -> str:
     known = (
         "is in progress and may be committed" if found.error is None else "may have been committed"
     )
-    return _in_doubt(commit_id, known)
+    return _unknown_outcome_text(commit_id, known)
 
 
 @contextmanager
-def noting(request: Request) -> Iterator[None]:
+def annotate_interruption(request: Request) -> Iterator[None]:
     """Add a note to an exception that interrupts the body: the commit id and its status.
 
     The ledger's own errors contain that themselves; an exception raised before the request was
@@ -571,11 +571,11 @@ def noting(request: Request) -> Iterator[None]:
     except BaseException as error:
         notes = getattr(error, "__notes__", ())
         if request.status.is_sent and not any(request.commit_id in each for each in notes):
-            error.add_note(status_sentence(request))
+            error.add_note(describe_status(request))
         raise
 
 
-def _in_doubt(commit_id: str, known: str) -> str:
+def _unknown_outcome_text(commit_id: str, known: str) -> str:
     return (
         f"commit {commit_id} {known}. Look it up before you retry (lakeledger log "
         f"--commit-id {commit_id}); {ASKING_AGAIN}"
@@ -624,7 +624,7 @@ class PersonalResolver(Protocol):
 def find_commit(log: LookupLog[Any, E], commit_id: str) -> Commit[E] | None:
     """Return the commit with a transaction id, after catching up; None if there is none."""
     log.catch_up()
-    if not is_storable(commit_id):
+    if not is_utf8_encodable(commit_id):
         return None
     for version in log.with_id(commit_id):
         found = log.commit_at(version)
@@ -659,7 +659,7 @@ class CommitLookup(Struct, Generic[StateT, E], frozen=True):
         self.log.catch_up()
         return self.known(request)
 
-    def of_words(self, request: Request) -> Appended[StateT] | None:
+    def find_by_content(self, request: Request) -> Appended[StateT] | None:
         """Return the result of an earlier commit of a request, as `before` does.
 
         Returns None, too, if the id was used for another request.
@@ -679,7 +679,9 @@ class CommitLookup(Struct, Generic[StateT, E], frozen=True):
             return None
         for version in self.log.with_id(request.commit_id):
             commit = self.log.commit_at(version)
-            if _was_asked(commit, request, request.previous_digests) or _holds(commit, request):
+            if _was_asked(commit, request, request.previous_digests) or _contains_transaction(
+                commit, request
+            ):
                 return self.acknowledge(version, request)
         return None
 
@@ -699,7 +701,7 @@ class CommitLookup(Struct, Generic[StateT, E], frozen=True):
                     return self.acknowledge(version, request)
         return None
 
-    def among(
+    def find_among_winners(
         self, request: Request, winners: Iterable[Commit[E]], sent: Commit[E]
     ) -> Appended[StateT] | None:
         """Return the result of a request if a commit that won against `sent` contains it.
@@ -708,18 +710,20 @@ class CommitLookup(Struct, Generic[StateT, E], frozen=True):
             InvalidInputError: One of them has its id, for another request.
         """
         for won in winners:
-            if _holds(won, request):
+            if _contains_transaction(won, request):
                 # A client that sends a create twice gets the answer that its own file exists.
                 return evolve(self.acknowledge(won.version, request), repeated=won != sent)
         return None
 
-    def beside(self, request: Request, commit: Commit[E]) -> Appended[StateT] | None:
+    def find_in_created_commit(
+        self, request: Request, commit: Commit[E]
+    ) -> Appended[StateT] | None:
         """Return the result of a request if `commit`, just created, contains its commit id.
 
         Raises:
             InvalidInputError: The id was used there for another request.
         """
-        if not _holds(commit, request):
+        if not _contains_transaction(commit, request):
             return None
         return Appended(self.state(), commit.version, repeated=True)
 
@@ -733,7 +737,7 @@ class CommitLookup(Struct, Generic[StateT, E], frozen=True):
         """
         key = self.log.layout.commit(version)
         commit_id = request.commit_id
-        make_sure(self.log.store, key, self.retry_policy, version=version, commit_id=commit_id)
+        ensure_durable(self.log.store, key, self.retry_policy, version=version, commit_id=commit_id)
         return Appended(self.state(), version, repeated=True)
 
     def state(self) -> StateT:
@@ -753,7 +757,7 @@ def _was_asked(commit: Commit[Any], request: Request, digests: Sequence[str]) ->
     )
 
 
-def _holds(commit: Commit[Any], request: Request) -> bool:
+def _contains_transaction(commit: Commit[Any], request: Request) -> bool:
     """Return whether a commit contains a request's transaction.
 
     Raises:

@@ -24,8 +24,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from ledger.log.codec import digest
 from ledger.log.layout import SEGMENT_LENGTH, Layout
-from ledger.model.arrow_types import numbers, texts, texts_of
-from ledger.model.parquet_limits import opened
+from ledger.model.arrow_types import integer_array, string_array_of_utf8, texts
+from ledger.model.parquet_limits import open_checked_parquet
 from ledger.observing.telemetry import warn
 from ledger.stores import Store
 
@@ -57,7 +57,7 @@ _UNFIT: Final = (OverflowError, UnicodeEncodeError, RecursionError)
 """Errors for commits that a segment cannot contain, besides those of msgspec and Arrow."""
 
 
-class _Event(Struct):
+class _EventType(Struct):
     """The part that all events have in common."""
 
     type: str
@@ -82,7 +82,7 @@ class _Commit(Struct, rename="camel"):
 
 _COMMITS: Final = msgspec.json.Decoder(_Commit)
 _FRONT: Final = b'{"type":"'
-_EVENTS: Final = msgspec.json.Decoder(_Event)
+_EVENTS: Final = msgspec.json.Decoder(_EventType)
 
 
 def segment_of(version: int) -> tuple[int, int]:
@@ -96,11 +96,11 @@ def segment_of(version: int) -> tuple[int, int]:
     return number * SEGMENT_LENGTH + (number > 0), (number + 1) * SEGMENT_LENGTH
 
 
-def stretches(first: int, last: int | None) -> Iterator[tuple[int, int]]:
+def split_at_segments(first: int, last: int | None) -> Iterator[tuple[int, int]]:
     """Yield the versions `first` to `last`, split at segment boundaries; None: without end.
 
     Example:
-        >>> list(stretches(700, 1700))
+        >>> list(split_at_segments(700, 1700))
         [(700, 800), (801, 1600), (1601, 1700)]
     """
     while last is None or first <= last:
@@ -146,24 +146,28 @@ def read_segment(body: bytes, first: int, last: int) -> list[bytes]:
     import pyarrow as pa
 
     try:
-        file = opened(body, "the segment", [_LINE])
-        _check(file.arrow, last - first + 1)
+        file = open_checked_parquet(body, "the segment", [_LINE])
+        _check_metadata(file.arrow, last - first + 1)
         column = file.table().column(_LINE)
         # No cast, which would load Arrow's compute functions; the hash chain detects invalid text.
         lines = [chunk.view(pa.binary()) for chunk in column.chunks]
     except (pa.ArrowException, OSError, KeyError) as error:
         raise ValueError(f"it is not a Parquet file of commits: {error}") from error
-    if len(column) != last - first + 1 or column.null_count or column.nbytes > _most(len(column)):
+    if (
+        len(column) != last - first + 1
+        or column.null_count
+        or column.nbytes > _max_arrow_bytes(len(column))
+    ):
         raise ValueError("it lacks commits, or they are too long")
-    return [line for chunk in lines for line in _cut(chunk)]
+    return [line for chunk in lines for line in _array_values(chunk)]
 
 
-def _most(count: int) -> int:
+def _max_arrow_bytes(count: int) -> int:
     """Return the most bytes that `count` lines may have in Arrow, including their offsets."""
     return MOST_BYTES + 8 * count
 
 
-def _cut(chunk: pa.Array) -> list[bytes]:
+def _array_values(chunk: pa.Array) -> list[bytes]:
     """Return the values of an array without nulls, in a third of the time of Arrow's own method."""
     _, ends, text = chunk.buffers()
     if not len(chunk) or text is None:
@@ -187,25 +191,25 @@ def is_same_segment(made: bytes, body: bytes) -> bool:
         return True
     mine = parquet.ParquetFile(pa.BufferReader(made))
     try:
-        file = opened(body, "the segment")
-        _check(file.arrow, mine.metadata.num_rows)
+        file = open_checked_parquet(body, "the segment")
+        _check_metadata(file.arrow, mine.metadata.num_rows)
         return (
-            _is_as_small(file.arrow, mine)
-            and _bounds(file.arrow) == _bounds(mine)
+            _are_columns_no_larger(file.arrow, mine)
+            and _column_statistics(file.arrow) == _column_statistics(mine)
             # Other libraries name the elements of lists differently.
-            and file.table().cast(_schema()).equals(mine.read(use_threads=False))
+            and file.table().cast(_segment_schema()).equals(mine.read(use_threads=False))
         )
     except (ValueError, OverflowError, pa.ArrowException, OSError):
         return False
 
 
-def _is_as_small(theirs: Any, mine: Any) -> bool:
+def _are_columns_no_larger(theirs: Any, mine: Any) -> bool:
     """Return whether the columns of a file are no larger than a segment's, before reading them.
 
     Limits: a text is part of a line and no longer than it; a number has eight bytes, and the length
     of a text fewer.
     """
-    columns, right = _columns(theirs), _columns(mine)
+    columns, right = _column_metadata(theirs), _column_metadata(mine)
     longest = right[_LINE].total_uncompressed_size
     return columns.keys() == right.keys() and all(
         column.num_values == right[name].num_values
@@ -214,12 +218,12 @@ def _is_as_small(theirs: Any, mine: Any) -> bool:
     )
 
 
-def _columns(file: Any) -> dict[str, Any]:
+def _column_metadata(file: Any) -> dict[str, Any]:
     group = file.metadata.row_group(0)
     return {each.path_in_schema: each for each in map(group.column, range(group.num_columns))}
 
 
-def _bounds(file: Any) -> list[tuple[Any, Any]]:
+def _column_statistics(file: Any) -> list[tuple[Any, Any]]:
     """Return the statistics of the columns by which readers choose segments."""
     group = file.metadata.row_group(0)
     columns = (group.column(index) for index in range(group.num_columns))
@@ -227,7 +231,7 @@ def _bounds(file: Any) -> list[tuple[Any, Any]]:
     return [(each.min, each.max) if each is not None else (None, None) for each in found]
 
 
-def _check(file: Any, count: int) -> None:
+def _check_metadata(file: Any, count: int) -> None:
     """Check a file's metadata before any row is read: few bytes can expand to gigabytes.
 
     Raises:
@@ -250,7 +254,7 @@ def _check(file: Any, count: int) -> None:
 
 
 @lru_cache(maxsize=1)
-def _schema() -> pa.Schema:
+def _segment_schema() -> pa.Schema:
     import pyarrow as pa
 
     text, moment = pa.string(), pa.timestamp("ms", tz="UTC")
@@ -281,7 +285,7 @@ def _schema() -> pa.Schema:
     )
 
 
-def _type_of(event: bytes) -> str:
+def _event_type(event: bytes) -> str:
     """Return an event's type, which is the first key in events that lakeledger wrote."""
     if event.startswith(_FRONT):
         text = event[len(_FRONT) : event.find(b'"', len(_FRONT))]
@@ -306,11 +310,11 @@ class SegmentColumns:
         self.lines = lines
         self.versions = [each.version for each in commits]
         self.times = [each.time_millis for each in commits]
-        self.transaction_starts = _starts(len(each.transactions) for each in commits)
+        self.transaction_starts = _list_offsets(len(each.transactions) for each in commits)
         self.ids = [each.id for each in transactions]
         self.authors = [each.author for each in transactions]
         self.messages = [each.message for each in transactions]
-        self.property_starts = _starts(map(len, properties))
+        self.property_starts = _list_offsets(map(len, properties))
         self.property_keys = [*chain.from_iterable(properties)]
         self.property_values = [*chain.from_iterable(map(dict.values, properties))]
         self.effective_times = [
@@ -318,9 +322,9 @@ class SegmentColumns:
             for each in commits
             for one in each.transactions
         ]
-        self.event_starts = _starts(len(each.events) for each in transactions)
+        self.event_starts = _list_offsets(len(each.events) for each in transactions)
         self.events = [bytes(event) for each in transactions for event in each.events]
-        self.types = [*map(_type_of, self.events)]
+        self.types = [*map(_event_type, self.events)]
 
     def table(self) -> pa.Table:
         """Return them as an Arrow table.
@@ -332,14 +336,14 @@ class SegmentColumns:
         """
         import pyarrow as pa
 
-        schema = _schema()
+        schema = _segment_schema()
         transaction = schema.field(_TRANSACTIONS).type.value_type
         moment = schema.field("time").type
         event = transaction.field("events").type.value_type
         starts = pa.int32()
         events = pa.StructArray.from_arrays(
             # Validated as text; Spark shows them as text.
-            [texts(self.types), texts_of(self.events)],
+            [texts(self.types), string_array_of_utf8(self.events)],
             fields=list(event),
         )
         arrays = [
@@ -347,46 +351,46 @@ class SegmentColumns:
             texts(self.authors),
             texts(self.messages),
             pa.MapArray.from_arrays(
-                numbers(self.property_starts, starts),
+                integer_array(self.property_starts, starts),
                 texts(self.property_keys),
                 texts(self.property_values),
             ),
-            numbers(self.effective_times, moment),
+            integer_array(self.effective_times, moment),
             pa.ListArray.from_arrays(
-                numbers(self.event_starts, starts),
+                integer_array(self.event_starts, starts),
                 events,
                 type=transaction.field("events").type,
             ),
         ]
         transactions = pa.ListArray.from_arrays(
-            numbers(self.transaction_starts, starts),
+            integer_array(self.transaction_starts, starts),
             pa.StructArray.from_arrays(arrays, fields=list(transaction)),
             type=schema.field(_TRANSACTIONS).type,
         )
         columns = [
-            numbers(self.versions, pa.int64()),
-            numbers(self.times, moment),
+            integer_array(self.versions, pa.int64()),
+            integer_array(self.times, moment),
             transactions,
-            texts_of(self.lines),
+            string_array_of_utf8(self.lines),
         ]
         return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _starts(counts: Iterable[int]) -> list[int]:
+def _list_offsets(counts: Iterable[int]) -> list[int]:
     """Return the offsets of lists, and the end of the last one, given their lengths."""
     return [*accumulate(counts, initial=0)]
 
 
-class Lines:
+class SegmentBuffer:
     """Buffer of the commit files of the current segment, from its first one on, without a gap.
 
     So the writer that completes a segment need not read its commits, which on an object store takes
     seconds.
 
     Example:
-        >>> lines = Lines()
+        >>> lines = SegmentBuffer()
         >>> for version in range(800, 803):
-        ...     if lines.wants(version):
+        ...     if lines.accepts(version):
         ...         lines.take(version, b"%d" % version)
         >>> lines.of(801, 802), lines.of(0, 800)
         ([b'801', b'802'], None)
@@ -397,13 +401,13 @@ class Lines:
         self._bodies: list[bytes] = []
         self._size = 0
 
-    def wants(self, version: int) -> bool:
+    def accepts(self, version: int) -> bool:
         """Return whether a commit is the first of a segment, or the next after those buffered."""
         follows = bool(self._bodies) and version == self._first + len(self._bodies)
         return follows or version == segment_of(version)[0]
 
     def take(self, version: int, body: bytes) -> None:
-        """Add the file of a commit that `wants` accepts."""
+        """Add the file of a commit that `accepts` accepts."""
         if version == segment_of(version)[0]:
             self._first, self._bodies, self._size = version, [], 0
         self._bodies.append(body)
@@ -445,13 +449,13 @@ class TrustedBodies(NamedTuple):
         return TrustedBodies(self.bodies[begin:end], self.digests[begin:end])
 
 
-class _Link(Struct):
+class _ParentLink(Struct):
     """The part of a commit that links it to its parent."""
 
     parent: str = ""
 
 
-_LINKS: Final = msgspec.json.Decoder(_Link)
+_LINKS: Final = msgspec.json.Decoder(_ParentLink)
 _PARENT: Final = b'"parent":"%s"'
 _HEAD: Final = 192
 """Bytes at the beginning of a commit's line that contain its parent: only numbers precede it."""
@@ -491,9 +495,9 @@ class Segments:
         span = segment_of(version)
         if span[1] != version or (lines is None and not self.is_near):
             return
-        body = self.made(*span) if lines is None else self._of(span, lines)
+        body = self.made(*span) if lines is None else self._encode_verified_segment(span, lines)
         if body is not None:
-            self._store.replace(self._key(span), body)
+            self._store.replace(self._segment_key(span), body)
 
     def made(self, first: int, last: int) -> bytes | None:
         """Return the segment of the commits `first` to `last`, built from their files.
@@ -509,15 +513,17 @@ class Segments:
             size += len(line)
             if size > MOST_BYTES:
                 return None
-        return self._of((first, last), lines)
+        return self._encode_verified_segment((first, last), lines)
 
-    def _of(self, span: tuple[int, int], lines: Sequence[bytes]) -> bytes | None:
+    def _encode_verified_segment(
+        self, span: tuple[int, int], lines: Sequence[bytes]
+    ) -> bytes | None:
         try:
-            _chained(lines, lines[-1])
+            _verify_hash_chain(lines, lines[-1])
             return write_segment(lines)
         except ValueError as error:
             # Reading the damaged commit itself raises an error.
-            warn(_LOGGER, "segment_skipped", file=self._key(span), error=str(error))
+            warn(_LOGGER, "segment_skipped", file=self._segment_key(span), error=str(error))
             return None
 
     def read(self, wanted: Sequence[tuple[int, int]]) -> Iterator[TrustedBodies | None]:
@@ -527,10 +533,12 @@ class Segments:
             wanted: Ranges within one segment each, in order. Segments of short ranges are not read.
         """
         asked = [segment_of(last) for first, last in wanted if last - first + 1 >= WORTH]
-        if not self._pays(len(asked)):
+        if not self._is_cheaper_than_files(len(asked)):
             yield from (None for _ in wanted)
             return
-        keys = (key for each in asked for key in (self._layout.commit(each[1]), self._key(each)))
+        keys = (
+            key for each in asked for key in (self._layout.commit(each[1]), self._segment_key(each))
+        )
         bodies = self._store.read_many(list(keys))
         is_beyond = False
         for first, last in wanted:
@@ -545,7 +553,7 @@ class Segments:
             begin = first - segment_of(last)[0]
             yield None if found is None else found.part(begin, last - first + 1)
 
-    def _pays(self, count: int) -> bool:
+    def _is_cheaper_than_files(self, count: int) -> bool:
         """Return whether `count` segments are cheaper to read than their commit files.
 
         Importing the Parquet library takes as long as reading ten thousand small local files, so it
@@ -555,7 +563,7 @@ class Segments:
         self._asked += count
         return count > 0 and (is_loaded or self._asked >= AHEAD or not self.is_near)
 
-    def _key(self, span: tuple[int, int]) -> str:
+    def _segment_key(self, span: tuple[int, int]) -> str:
         return self._layout.segment(*span)
 
     def _trusted_bodies(
@@ -563,19 +571,19 @@ class Segments:
     ) -> TrustedBodies | None:
         """Return a segment's commits if they verify against the file of its last commit."""
         try:
-            return _chained(read_segment(body, *span), vouching)
+            return _verify_hash_chain(read_segment(body, *span), vouching)
         except ValueError as error:
             warn(
                 _LOGGER,
                 "segment_passed_over",
-                file=self._key(span),
+                file=self._segment_key(span),
                 error=str(error),
                 advice="rebuild it with: lakeledger verify --repair",
             )
             return None
 
 
-def _chained(bodies: Sequence[bytes], vouching: bytes | None) -> TrustedBodies:
+def _verify_hash_chain(bodies: Sequence[bytes], vouching: bytes | None) -> TrustedBodies:
     """Return commit files with their digests, after verifying the hash chain.
 
     Args:

@@ -15,12 +15,21 @@ from msgspec import Raw
 from ledger.events.commit import Commit
 from ledger.log.checkpoints import Checkpoints, Head
 from ledger.log.codec import Codec, Sketch, digest, encode
-from ledger.log.commit_queue import Worker, restart_after_fork
-from ledger.log.key_index import KeysOf, Lookup, tiles
+from ledger.log.commit_queue import BackgroundWorker, register_after_fork
+from ledger.log.key_index import KeyLookup, KeysOf, tiles
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
-from ledger.log.personal_data import Personal
-from ledger.log.replay import MOST_KEPT, START, Newest, Passes, Position, Read, Reader, nothing
-from ledger.log.segments import Lines, Segments, segment_of
+from ledger.log.personal_data import PersonalSidecars
+from ledger.log.replay import (
+    MOST_KEPT,
+    START,
+    NewestCommitFiles,
+    Passes,
+    Position,
+    Read,
+    Reader,
+    skip_no_commit,
+)
+from ledger.log.segments import SegmentBuffer, Segments, segment_of
 from ledger.model.errors import (
     DamagedLogError,
     InvalidInputError,
@@ -29,7 +38,7 @@ from ledger.model.errors import (
 from ledger.observing.telemetry import warn
 from ledger.state.stream import Builder, StateLike, Stream
 from ledger.stores import Store, Turn
-from ledger.stores.wrappers import AskedAhead
+from ledger.stores.wrappers import PrefetchedStore
 
 S = TypeVar("S", bound=StateLike)
 E = TypeVar("E")
@@ -56,7 +65,7 @@ _open: Final[set[ref[StreamLog[Any, Any]]]] = set()
 """All open streams of this process; a set, since copying one is atomic."""
 
 
-class _Beside(Generic[E]):
+class _CacheHooks(Generic[E]):
     """Hooks of a log for further caches, set by the code that opened it.
 
     An object of its own, since the hooks reference the log: a log that referenced itself would stay
@@ -71,7 +80,7 @@ class _Beside(Generic[E]):
         self.keys_of: KeysOf[E] = lambda _: ()
         self.on_boundary: Callable[[int], None] = lambda _: None
 
-    def named_in(self, commit: Commit[E]) -> Iterable[str]:
+    def keys_named_in(self, commit: Commit[E]) -> Iterable[str]:
         return self.keys_of(commit)
 
 
@@ -93,33 +102,35 @@ class StreamLog(Generic[S, E]):
         store: Store,
         root: str,
         stream: Stream[S, E],
-        personal: Personal | None = None,
+        personal: PersonalSidecars | None = None,
     ) -> None:
         self.store = store
-        self.personal = Personal(store) if personal is None else personal
+        self.personal = PersonalSidecars(store) if personal is None else personal
         self.layout = Layout.of_fold(root, stream.fold_version)
         self.stream = stream
-        self._beside: _Beside[E] = _Beside()
+        self._beside: _CacheHooks[E] = _CacheHooks()
         self.checkpoints = Checkpoints(store, self.layout, stream)
         self.codec: Codec[E] = Codec(stream.event_types)
         self.reader: Reader[E] = Reader(store, self.layout, self.codec)
-        self._newest = Newest()
+        self._newest = NewestCommitFiles()
         self.warm_reader: Reader[E] = Reader(store, self.layout, self.codec, self._newest)
         self.segments = Segments(store, self.layout)
-        self.lookup: Lookup[E] = Lookup(store, self.layout, self.warm_reader, self._beside.named_in)
+        self.lookup: KeyLookup[E] = KeyLookup(
+            store, self.layout, self.warm_reader, self._beside.keys_named_in
+        )
         # Each is written by one thread at a time: readers hold the mutex, and one thread appends.
         self._read_to: Head[S] | None = None
         self._own_head: Head[S] | None = None
         self._due: deque[tuple[Head[S], Sequence[bytes] | None, float]] = deque()
         self._debts = self._asked_for = 0
         self._advanced_s = 0.0
-        self._keeper = Worker("ledger-caches")
-        self._lines = Lines()
+        self._keeper = BackgroundWorker("ledger-caches")
+        self._lines = SegmentBuffer()
         self._looked_s: float | None = None
         self._met_others_s: float | None = None
         self._read_in_line: list[Commit[E]] = []
         self.after_fork()
-        restart_after_fork(self)
+        register_after_fork(self)
         _open.add(ref(self, _open.discard))
 
     def after_fork(self) -> None:
@@ -127,7 +138,7 @@ class StreamLog(Generic[S, E]):
         self._mutex = threading.RLock()
         self._turn = threading.Lock()
 
-    def remember(self, keys_of: KeysOf[E], on_boundary: Callable[[int], None]) -> None:
+    def set_cache_hooks(self, keys_of: KeysOf[E], on_boundary: Callable[[int], None]) -> None:
         """Set the hooks for further caches; neither may hold a strong reference to the log.
 
         Args:
@@ -204,15 +215,15 @@ class StreamLog(Generic[S, E]):
             if head is None:
                 return self._open()
             version = head.state.version
-            if self._finds_nothing(version + 1):
+            if self._is_surely_missing(version + 1):
                 return []
             start = Position(version, head.digest)
-            found = self._follow(head.state, start, self.reader)
+            found = self._fold_following_commits(head.state, start, self.reader)
             if found:
                 self._met_others_s = time.monotonic()
             return found
 
-    def _finds_nothing(self, version: int) -> bool:
+    def _is_surely_missing(self, version: int) -> bool:
         """Return whether a version does not exist, if an existence check is worth it; else False.
 
         Mostly there is no newer commit, and on a local store the check is cheaper than reading.
@@ -224,7 +235,7 @@ class StreamLog(Generic[S, E]):
             and not self.store.exists(self.layout.commit(version))
         )
 
-    def locked(
+    def hold_append_lock(
         self, met: Callable[[Sequence[Commit[E]]], None] = lambda _: None
     ) -> AbstractContextManager[Turn | None]:
         """Return a context manager that holds the append lock, in this process and others.
@@ -239,13 +250,13 @@ class StreamLog(Generic[S, E]):
                 again.
         """
         lock = self.store.lock(self.layout.lock)
-        return self._in_line(lock, met) if self.has_concurrent_writers() else lock
+        return self._lock_after_queueing(lock, met) if self.has_concurrent_writers() else lock
 
     @contextmanager
-    def _in_line(
+    def _lock_after_queueing(
         self, lock: AbstractContextManager[Turn | None], met: Callable[[Sequence[Commit[E]]], None]
     ) -> Iterator[Turn | None]:
-        with self._taking_turns(), ExitStack() as line:
+        with self._hold_turn(), ExitStack() as line:
             line.enter_context(self.store.lock(self.layout.line))
             # A failure here is harmless: the commits are read under the lock, or the create loses.
             with suppress(OSError):
@@ -256,7 +267,7 @@ class StreamLog(Generic[S, E]):
                 yield turn
 
     @contextmanager
-    def _taking_turns(self) -> Iterator[None]:
+    def _hold_turn(self) -> Iterator[None]:
         # With a timeout: the other thread may wait for a stopped process, or for the network.
         is_mine = self._turn.acquire(timeout=PATIENT_S)
         try:
@@ -266,28 +277,28 @@ class StreamLog(Generic[S, E]):
                 self._turn.release()
 
     def _open(self) -> list[Commit[E]]:
-        ahead = AskedAhead(self.store)
-        checkpoints = self.checkpoints.through(ahead)
-        found = checkpoints.newest(lambda version: ahead.ask(self._first_looks(version)))
+        ahead = PrefetchedStore(self.store)
+        checkpoints = self.checkpoints.read_through(ahead)
+        found = checkpoints.newest(lambda version: ahead.ask(self._keys_read_at_opening(version)))
         start = START
         if found is not None:
-            self._check_fits(found, ahead)
+            self._check_checkpoint_fits(found, ahead)
             start = Position(found.state.version, found.digest)
             self._read_to = found
         try:
             reader = Reader(ahead, self.layout, self.codec)
-            read = self._follow(found.state if found else None, start, reader)
+            read = self._fold_following_commits(found.state if found else None, start, reader)
         except OSError:
             # Gaps are checked only at the end of opening, so the next call has to open it again.
             self._read_to = None
             raise
         head = self.head
-        self.reader.refuse_hole(head.state.version + 1 if head else 0)
+        self.reader.refuse_hidden_gap(head.state.version + 1 if head else 0)
         if head is not None:
-            self._refuse_put_back(head.state.version, found.state.version if found else 0)
+            self._refuse_restored_log(head.state.version, found.state.version if found else 0)
         return read
 
-    def _first_looks(self, version: int) -> Iterator[str]:
+    def _keys_read_at_opening(self, version: int) -> Iterator[str]:
         """Yield the keys that opening reads, given the hinted checkpoint's version; 0: none."""
         layout = self.layout
         if version:
@@ -295,7 +306,7 @@ class StreamLog(Generic[S, E]):
         yield layout.checkpoint(version + CHECKPOINT_INTERVAL)
         yield from layout.commits(range(version, version + _FIRST_COMMITS))
 
-    def _refuse_put_back(self, version: int, kept: int) -> None:
+    def _refuse_restored_log(self, version: int, kept: int) -> None:
         """Reject a log that was restored from an older copy while the caches were not.
 
         Its indexes cover commits that it does not have, and would be used for the commits that take
@@ -314,15 +325,15 @@ class StreamLog(Generic[S, E]):
         if self.store.exists(file) and not self.store.exists(self.layout.commit(version + 1)):
             raise DamagedLogError(
                 f"{file} covers commits that the log does not have. Compare it with a backup; "
-                f"{self._put_back()}",
+                f"{self._restored_log_advice()}",
                 file,
             )
 
-    def _put_back(self) -> str:
+    def _restored_log_advice(self) -> str:
         root = self.layout.root
         return f"if an older log was restored on purpose, delete {root}/caches: it is rebuilt"
 
-    def look_again(self, moment_s: float) -> None:
+    def recheck_head(self, moment_s: float) -> None:
         """Check, at most every `SURE_FOR_S`, that the head in memory still exists on the store.
 
         Appending to a commit that was removed meanwhile would make the log unreadable. A busy
@@ -339,11 +350,11 @@ class StreamLog(Generic[S, E]):
             if looked is not None and head is not None:
                 # A store that does not answer now is no evidence against the log.
                 with suppress(OSError):
-                    self._check_exists(head)
+                    self._check_head_exists(head)
             # Not reached after an error: the check is repeated until it succeeds.
             self._looked_s = moment_s
 
-    def _check_exists(self, head: Head[S]) -> None:
+    def _check_head_exists(self, head: Head[S]) -> None:
         version = head.state.version
         key = self.layout.commit(version)
         body = self.store.read(key)
@@ -353,19 +364,22 @@ class StreamLog(Generic[S, E]):
                 "now; nothing was written. Restore it from a backup",
                 key,
             )
-        self.reader.refuse_hole(version + 1, strides=(1,))
+        self.reader.refuse_hidden_gap(version + 1, strides=(1,))
 
-    def _check_fits(self, found: Head[S], store: Store) -> None:
+    def _check_checkpoint_fits(self, found: Head[S], store: Store) -> None:
         key = self.layout.commit(found.state.version)
         body = store.read(key)
         if body is None or digest(body) != found.digest:
             raise DamagedLogError(
                 f"{key} is {'missing' if body is None else 'not the file'} that the checkpoint "
-                f"of that version was made from. Compare it with a backup; {self._put_back()}",
+                "of that version was made from. Compare it with a backup; "
+                f"{self._restored_log_advice()}",
                 key,
             )
 
-    def _follow(self, state: S | None, start: Position, reader: Reader[E]) -> list[Commit[E]]:
+    def _fold_following_commits(
+        self, state: S | None, start: Position, reader: Reader[E]
+    ) -> list[Commit[E]]:
         commits: list[Commit[E]] = []
         last: deque[Read[E]] = deque(maxlen=MOST_KEPT)
         # Made at the first commit: mostly there is none.
@@ -378,16 +392,16 @@ class StreamLog(Generic[S, E]):
                 self.fold(builder, commit)
                 commits.append(commit)
                 last.append(read)
-                if keeps_lines and self._lines.wants(commit.version):
+                if keeps_lines and self._lines.accepts(commit.version):
                     self._lines.take(commit.version, read.body)
         except OSError:
             # Keep the progress: on a bad network a long log is never read in one go.
-            self._reached(builder, commits, last)
+            self._set_read_position(builder, commits, last)
             raise
-        self._reached(builder, commits, last)
+        self._set_read_position(builder, commits, last)
         return commits
 
-    def _reached(
+    def _set_read_position(
         self,
         builder: Builder[S, E] | None,
         commits: list[Commit[E]],
@@ -396,7 +410,7 @@ class StreamLog(Generic[S, E]):
         if builder and last:
             self._newest.keep([(each.commit.version, each.body) for each in last])
             self._read_to = Head(builder.freeze(), last[-1].digest)
-            self.lookup.note(commits[-CHECKPOINT_INTERVAL:])
+            self.lookup.add_commits(commits[-CHECKPOINT_INTERVAL:])
 
     def fold(self, builder: Builder[S, E], commit: Commit[E]) -> None:
         """Fold a commit of the log.
@@ -417,16 +431,16 @@ class StreamLog(Generic[S, E]):
         key = self.layout.commit(commit.version)
         return DamagedLogError(f"{key} contradicts the commits before it: {error}", key)
 
-    def advance(self, head: Head[S], commit: Commit[E]) -> None:
+    def accept_own_commit(self, head: Head[S], commit: Commit[E]) -> None:
         """Make a commit that this writer created the new head."""
         # Before the head moves, so that threads which see the new head need not read the commit.
-        self.lookup.note([commit])
+        self.lookup.add_commits([commit])
         self._own_head = head
         self._advanced_s = time.monotonic()
         if not self.segments.is_near:
             body = encode(commit)
             self._newest.keep([(commit.version, body)])
-            if self._lines.wants(commit.version):
+            if self._lines.accepts(commit.version):
                 self._lines.take(commit.version, body)
         if commit.version % CHECKPOINT_INTERVAL == 0 and commit.version:
             # Now, since the next commit may begin a segment before the caches are saved.
@@ -434,15 +448,15 @@ class StreamLog(Generic[S, E]):
             self._due.append((head, lines, self._advanced_s))
             self._debts += 1
 
-    def keep_caches(self) -> None:
+    def request_cache_save(self) -> None:
         """Request that due caches are saved in the background; return at once."""
-        debts = self._debts + self.lookup.debts
-        if debts != self._asked_for:
+        queued_merges = self._debts + self.lookup.queued_merges
+        if queued_merges != self._asked_for:
             # Once each: a busy writer has due caches most of the time.
-            self._keeper.ask(self.keep_next, self._quiet_s)
-            self._asked_for = debts
+            self._keeper.ask(self.save_next_caches, self._quiet_seconds_left)
+            self._asked_for = queued_merges
 
-    def _quiet_s(self) -> float:
+    def _quiet_seconds_left(self) -> float:
         """Return the seconds by which saving due caches is still delayed, for a quiet period."""
         if not self._due:
             return 0.0
@@ -453,20 +467,20 @@ class StreamLog(Generic[S, E]):
         """Wait until all due caches of this writer are saved; return False on timeout."""
         return self._keeper.wait(timeout_s)
 
-    def keep_next(self) -> bool:
+    def save_next_caches(self) -> bool:
         """Save the checkpoint and the other caches of one interval that this writer completed.
 
         Returns:
             True unless there was none.
         """
-        with self._taking_turns():
-            return self._keep_next()
+        with self._hold_turn():
+            return self._save_next_interval()
 
-    def _keep_next(self) -> bool:
+    def _save_next_interval(self) -> bool:
         try:
             head, lines, _ = self._due.popleft()
         except IndexError:
-            return self._merge_next()
+            return self._merge_next_index()
         version = head.state.version
         try:
             self.checkpoints.save(head)
@@ -478,7 +492,7 @@ class StreamLog(Generic[S, E]):
             warn(_LOGGER, "checkpoint_failed", root=self.layout.root, version=version, error=error)
         return True
 
-    def _merge_next(self) -> bool:
+    def _merge_next_index(self) -> bool:
         try:
             return self.lookup.merge_next()
         except Exception as error:  # noqa: BLE001 - lookups use the unmerged parts
@@ -518,15 +532,19 @@ class StreamLog(Generic[S, E]):
         """Yield the commits `first` to `last`, both included; they must exist."""
         return self.reader.after(Position(first - 1, ""), last)
 
-    def unread_commits(self, first: int, last: int) -> Iterator[Commit[Raw]]:
+    def commits_with_raw_events(self, first: int, last: int) -> Iterator[Commit[Raw]]:
         """Yield the commits `first` to `last`, which must exist, with events as undecoded JSON.
 
         For callers that pass events on: decoding them takes most of the time of reading.
         """
-        return self.reader.unread(first, last)
+        return self.reader.decode_with_raw_events(first, last)
 
-    def some_commits(
-        self, first: int, last: int, wanted: Callable[[Sketch], bool], passes: Passes = nothing
+    def find_matching_commits(
+        self,
+        first: int,
+        last: int,
+        wanted: Callable[[Sketch], bool],
+        passes: Passes = skip_no_commit,
     ) -> Iterator[tuple[Sketch, Commit[E]]]:
         """Yield the commits `first` to `last`, which must exist, that match `wanted`.
 
@@ -538,22 +556,22 @@ class StreamLog(Generic[S, E]):
             wanted: Returns whether a commit is to be yielded.
             passes: Tells which commits to skip without decoding.
         """
-        return self._among(self.reader.sketches(first, last, passes), wanted)
+        return self._decode_matching(self.reader.sketches(first, last, passes), wanted)
 
-    def commits_of(
+    def commits_at(
         self, versions: Sequence[int], wanted: Callable[[Sketch], bool]
     ) -> Iterator[tuple[Sketch, Commit[E]]]:
         """Yield those of a few commits that match `wanted`, read from their own files."""
-        return self._among(self.reader.sketches_of(versions), wanted)
+        return self._decode_matching(self.reader.sketches_of(versions), wanted)
 
-    def _among(
+    def _decode_matching(
         self, found: Iterable[tuple[Sketch, bytes]], wanted: Callable[[Sketch], bool]
     ) -> Iterator[tuple[Sketch, Commit[E]]]:
         for sketch, body in found:
             if wanted(sketch):
                 yield sketch, self.codec.decode(body, self.layout.commit(sketch.version))
 
-    def known_commits(self, first: int, last: int) -> Iterator[Read[E]]:
+    def commits_via_cache(self, first: int, last: int) -> Iterator[Read[E]]:
         """Yield the commits `first` to `last`, the newest from memory where they are cached.
 
         `commits` reads all of them from the store.

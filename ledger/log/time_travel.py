@@ -15,7 +15,7 @@ from ledger.log.replay import START, Position, Read
 from ledger.log.segments import segment_of
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import NotFoundError
-from ledger.model.instant import ClockCorrection, true_millis
+from ledger.model.instant import ClockCorrection, corrected_commit_millis
 from ledger.state.stream import StateLike
 
 S = TypeVar("S", bound=StateLike)
@@ -31,7 +31,7 @@ def effective_millis(commit: Commit[Any], corrections: Sequence[ClockCorrection]
     """
     imported = commit.transactions[-1].effective_time_millis
     said = commit.time_millis if imported is UNSET else int(imported)
-    return true_millis(corrections, commit.version, said)
+    return corrected_commit_millis(corrections, commit.version, said)
 
 
 def head_state(log: StreamLog[S, E]) -> S:
@@ -59,8 +59,8 @@ def at_version(log: StreamLog[S, E], version: int) -> S:
         raise NotFoundError(f"version {version} does not exist; there are 0 to {newest.version}")
     start = log.checkpoints.nearest(version)
     if start is None or start.state.version < version:
-        start = _folded_while(log, start, lambda commit: commit.version <= version)
-        log.checkpoints.remember(start)
+        start = _fold_while(log, start, lambda commit: commit.version <= version)
+        log.checkpoints.cache_head(start)
     return start.state
 
 
@@ -79,11 +79,15 @@ def at_timestamp(log: StreamLog[S, E], timestamp_millis: int) -> S:
     begun = effective_millis(log.commit_at(0), known)
     if begun > timestamp_millis:
         raise NotFoundError(
-            f"nothing was there at {_said(timestamp_millis)}; version 0 is of {_said(begun)}"
+            f"nothing was there at {_format_instant(timestamp_millis)}; "
+            f"version 0 is of {_format_instant(begun)}"
         )
-    return last_while(
+    return last_state_while(
         log,
-        lambda state: true_millis(known, state.version, state.effective_millis) <= timestamp_millis,
+        lambda state: (
+            corrected_commit_millis(known, state.version, state.effective_millis)
+            <= timestamp_millis
+        ),
         lambda commit: effective_millis(commit, known) <= timestamp_millis,
     )
 
@@ -91,7 +95,7 @@ def at_timestamp(log: StreamLog[S, E], timestamp_millis: int) -> S:
 _DAY_MILLIS = 86_400_000
 
 
-def _said(millis: int) -> str:
+def _format_instant(millis: int) -> str:
     try:
         moment = datetime.fromtimestamp(millis / 1000, UTC)
     except (ValueError, OverflowError, OSError):
@@ -102,14 +106,14 @@ def _said(millis: int) -> str:
     return moment.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", " UTC")
 
 
-def last_while(
+def last_state_while(
     log: StreamLog[S, E], state_fits: Callable[[S], bool], commit_fits: Callable[[Commit[E]], bool]
 ) -> S:
     """Return the state after the last commit that fits.
 
     Both conditions hold for a prefix of the stream and fail after it; version 0 fits.
     """
-    return _folded_while(log, last_checkpoint_while(log, state_fits), commit_fits).state
+    return _fold_while(log, last_checkpoint_while(log, state_fits), commit_fits).state
 
 
 def last_checkpoint_while(log: StreamLog[S, E], state_fits: Callable[[S], bool]) -> Head[S] | None:
@@ -123,9 +127,9 @@ def last_checkpoint_while(log: StreamLog[S, E], state_fits: Callable[[S], bool])
     stride = 1
     while low < high:
         # Mostly recent times are requested: search back from the end, with growing strides.
-        middle = high - high % stride if found is None else _roundest(low, high)
+        middle = high - high % stride if found is None else _most_trailing_zeros(low, high)
         if middle <= low:
-            middle = _roundest(low, high)
+            middle = _most_trailing_zeros(low, high)
         near = log.checkpoints.outline_at_or_before(middle * CHECKPOINT_INTERVAL)
         if near is None or state_fits(near):
             found, low = near or found, middle
@@ -135,13 +139,17 @@ def last_checkpoint_while(log: StreamLog[S, E], state_fits: Callable[[S], bool])
     return None if found is None else log.checkpoints.at_or_before(found.version)
 
 
-def _roundest(low: int, high: int) -> int:
+def _most_trailing_zeros(low: int, high: int) -> int:
     """Return the number above `low` and up to `high` with the most trailing zero bits.
 
     Searches by it halve the range, and probe the same few numbers again and again.
 
     Example:
-        >>> _roundest(0, 100), _roundest(64, 100), _roundest(98, 99)
+        >>> (
+        ...     _most_trailing_zeros(0, 100),
+        ...     _most_trailing_zeros(64, 100),
+        ...     _most_trailing_zeros(98, 99),
+        ... )
         (64, 96, 99)
     """
     while high & (high - 1) > low:
@@ -149,11 +157,14 @@ def _roundest(low: int, high: int) -> int:
     return high
 
 
-def _folded_while(
+def _fold_while(
     log: StreamLog[S, E], start: Head[S] | None, fits: Callable[[Commit[E]], bool]
 ) -> Head[S]:
-    builder, digest = log.stream.builder(start.state if start else None), _position(start).digest
-    for read in onward(log, start):
+    builder, digest = (
+        log.stream.builder(start.state if start else None),
+        _position_after(start).digest,
+    )
+    for read in commits_after(log, start):
         if not fits(read.commit):
             break
         log.fold(builder, read.commit)
@@ -161,13 +172,13 @@ def _folded_while(
     return Head(builder.freeze(), digest)
 
 
-def onward(log: StreamLog[S, E], start: Head[S] | None) -> Iterator[Read[E]]:
+def commits_after(log: StreamLog[S, E], start: Head[S] | None) -> Iterator[Read[E]]:
     """Yield the commits after a checkpoint, up to the newest; None: from version 0 on.
 
     Nearly all callers stop before the next checkpoint. So nothing is read ahead beyond it, or on a
     remote store beyond the end of the segment, before the caller gets there.
     """
-    position, newest = _position(start), head_state(log).version
+    position, newest = _position_after(start), head_state(log).version
     near = _end_of_interval if log.segments.is_near else _end_of_segment
     for read in log.warm_reader.after(position, min(near(position.version + 1), newest)):
         position = Position(read.commit.version, read.digest)
@@ -176,7 +187,7 @@ def onward(log: StreamLog[S, E], start: Head[S] | None) -> Iterator[Read[E]]:
         yield from log.warm_reader.after(position, newest)
 
 
-def _position(start: Head[Any] | None) -> Position:
+def _position_after(start: Head[Any] | None) -> Position:
     return Position(start.state.version, start.digest) if start else START
 
 

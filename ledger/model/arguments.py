@@ -24,7 +24,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Form(Struct, frozen=True):
+class ArgumentForm(Struct, frozen=True):
     """Requirement on an argument: a description and a predicate.
 
     Attributes:
@@ -35,9 +35,11 @@ class Form(Struct, frozen=True):
     what: str
     holds: Callable[[Any], bool]
 
-    def or_none(self) -> Form:
+    def or_none(self) -> ArgumentForm:
         """Return the same form that also accepts None."""
-        return Form(f"{self.what}, or None", lambda value: value is None or self.holds(value))
+        return ArgumentForm(
+            f"{self.what}, or None", lambda value: value is None or self.holds(value)
+        )
 
     def check(self, name: str, value: object) -> None:
         """Raise if a value does not have this form.
@@ -52,24 +54,26 @@ class Form(Struct, frozen=True):
             raise InvalidInputError(f"{name}={excerpt(value)} has {TOO_MANY_DIGITS}")
 
 
-def a(what: str, *kinds: type) -> Form:
+def instance_of(what: str, *kinds: type) -> ArgumentForm:
     """Return the form of instances of the given classes; bool does not count as int."""
     if bool in kinds:
-        return Form(what, lambda value: isinstance(value, kinds))
-    return Form(what, lambda value: isinstance(value, kinds) and not isinstance(value, bool))
+        return ArgumentForm(what, lambda value: isinstance(value, kinds))
+    return ArgumentForm(
+        what, lambda value: isinstance(value, kinds) and not isinstance(value, bool)
+    )
 
 
-def one_of(*values: str) -> Form:
+def one_of(*values: str) -> ArgumentForm:
     """Return the form of a str that is one of the given values."""
     # The type is checked first: the value may be unhashable.
-    return Form(
+    return ArgumentForm(
         f"one of {', '.join(values)}", lambda value: isinstance(value, str) and value in values
     )
 
 
-def many(what: str) -> Form:
+def iterable_of(what: str) -> ArgumentForm:
     """Return the form of an iterable of items; a single str, bytes or mapping is rejected."""
-    return Form(
+    return ArgumentForm(
         what,
         lambda value: (
             isinstance(value, (list, tuple))
@@ -78,26 +82,28 @@ def many(what: str) -> Form:
     )
 
 
-text = Form("a text that is not empty", lambda value: isinstance(value, str) and value != "")
-words = a("a text", str)
-whole = a("a whole number", int)
-count = Form("a whole number, 0 or more", lambda value: whole.holds(value) and value >= 0)
-seconds = Form(
-    "a number of seconds, 0 or more",
-    lambda value: a("a number", int, float).holds(value) and value >= 0,
+text = ArgumentForm(
+    "a text that is not empty", lambda value: isinstance(value, str) and value != ""
 )
-switch = a("True or False", bool)
-mapping = a("a mapping", Mapping)
-callback = Form("a function", lambda value: callable(value) and not isinstance(value, type))
-moment = a("a datetime, an ISO text or Unix milliseconds", datetime, int, str)
-paths = Form(
+words = instance_of("a text", str)
+whole = instance_of("a whole number", int)
+count = ArgumentForm("a whole number, 0 or more", lambda value: whole.holds(value) and value >= 0)
+seconds = ArgumentForm(
+    "a number of seconds, 0 or more",
+    lambda value: instance_of("a number", int, float).holds(value) and value >= 0,
+)
+switch = instance_of("True or False", bool)
+mapping = instance_of("a mapping", Mapping)
+callback = ArgumentForm("a function", lambda value: callable(value) and not isinstance(value, type))
+moment = instance_of("a datetime, an ISO text or Unix milliseconds", datetime, int, str)
+paths = ArgumentForm(
     "a path or several",
     lambda value: (
         isinstance(value, str | PurePath)
         or (isinstance(value, Iterable) and not isinstance(value, bytes | Mapping))
     ),
 )
-column = Form(
+column = ArgumentForm(
     "a column's path",
     lambda value: (
         (isinstance(value, str) and value != "")
@@ -109,11 +115,11 @@ column = Form(
         )
     ),
 )
-by_name = Form(
+by_name = ArgumentForm(
     "a mapping by name",
     lambda value: isinstance(value, Mapping) and all(isinstance(each, str) for each in value),
 )
-names = Form(
+names = ArgumentForm(
     "several texts",
     lambda value: (
         isinstance(value, Sequence | AbstractSet)
@@ -121,7 +127,7 @@ names = Form(
         and all(isinstance(each, str) for each in value)
     ),
 )
-texts = Form(
+texts = ArgumentForm(
     "a mapping of texts",
     lambda value: (
         isinstance(value, Mapping)
@@ -156,11 +162,11 @@ def path_texts(given: str | PurePath | Iterable[str | PurePath]) -> list[str]:
     return found
 
 
-def takes(**forms: Form) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def validate_arguments(**forms: ArgumentForm) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorate a function to validate its arguments; each form is given by parameter name.
 
     Example:
-        >>> @takes(count=whole)
+        >>> @validate_arguments(count=whole)
         ... def double(count: int) -> int:
         ...     return 2 * count
         >>> double("2")

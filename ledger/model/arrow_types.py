@@ -98,7 +98,7 @@ def to_arrow_type(data_type: t.DataType) -> pa.DataType:
     Raises:
         UnsupportedError: Arrow has no such type.
     """
-    return _to_arrow(data_type, _Place("the type"))
+    return _to_arrow_type_at(data_type, _ArrowTypePosition("the type"))
 
 
 def fields_to_arrow(fields: Sequence[t.DataField]) -> pa.Schema:
@@ -122,7 +122,7 @@ def from_arrow_type(arrow_type: pa.DataType) -> t.DataType:
     Raises:
         UnsupportedError: No type holds such values.
     """
-    numbered, _ = assign_field_ids(_from_arrow(arrow_type, "the type"), -1)
+    numbered, _ = assign_field_ids(_type_of_arrow_type(arrow_type, "the type"), -1)
     return numbered
 
 
@@ -142,7 +142,7 @@ def fields_from_arrow(schema: pa.Schema, first_id: int = 0) -> tuple[t.DataField
     next_id = first_id
     for each in schema:
         try:
-            data_type = _from_arrow_field(each, each.name)
+            data_type = _type_of_arrow_field(each, each.name)
         except InvalidTypeError as error:
             raise InvalidTypeError(f"Arrow column {each.name}: {error.message}") from error
         numbered, highest = assign_field_ids(data_type, next_id)
@@ -151,15 +151,15 @@ def fields_from_arrow(schema: pa.Schema, first_id: int = 0) -> tuple[t.DataField
     return tuple(columns)
 
 
-class _Place(Struct, frozen=True):
+class _ArrowTypePosition(Struct, frozen=True):
     """Position of a type in a schema: path, nearest named field, list and map depth below it."""
 
     path: str
     field_id: int | None = None
     depth: int = 0
 
-    def inside(self, name: str) -> _Place:
-        return _Place(f"{self.path}.{name}", self.field_id, self.depth + 1)
+    def nested_position(self, name: str) -> _ArrowTypePosition:
+        return _ArrowTypePosition(f"{self.path}.{name}", self.field_id, self.depth + 1)
 
 
 def _to_arrow_field(member: t.DataField, path: str) -> pa.Field:
@@ -167,13 +167,13 @@ def _to_arrow_field(member: t.DataField, path: str) -> pa.Field:
 
     return pa.field(
         member.name,
-        _to_arrow(member.type, _Place(path, member.id)),
+        _to_arrow_type_at(member.type, _ArrowTypePosition(path, member.id)),
         nullable=member.type.nullable,
-        metadata=_id_metadata(member.id),
+        metadata=_field_id_metadata(member.id),
     )
 
 
-def _to_arrow(data_type: t.DataType, place: _Place) -> pa.DataType:
+def _to_arrow_type_at(data_type: t.DataType, place: _ArrowTypePosition) -> pa.DataType:
     import pyarrow as pa
 
     match data_type:
@@ -188,30 +188,30 @@ def _to_arrow(data_type: t.DataType, place: _Place) -> pa.DataType:
 
 
 def _to_arrow_nested(
-    data_type: t.ArrayType | t.VectorType | t.MapType | t.MultisetType, place: _Place
+    data_type: t.ArrayType | t.VectorType | t.MapType | t.MultisetType, place: _ArrowTypePosition
 ) -> pa.DataType:
     import pyarrow as pa
 
     match data_type:
         case t.ArrayType(element=element):
-            return pa.list_(*_members({"element": element}, data_type, place))
+            return pa.list_(*_nested_arrow_fields({"element": element}, data_type, place))
         case t.VectorType(element=element, length=length):
-            return pa.list_(*_members({"element": element}, data_type, place), length)
+            return pa.list_(*_nested_arrow_fields({"element": element}, data_type, place), length)
         case t.MapType(key=key, value=value):
             keyed = {"key": key.with_nullability(nullable=False), "value": value}
-            return pa.map_(*_members(keyed, data_type, place))
+            return pa.map_(*_nested_arrow_fields(keyed, data_type, place))
         case t.MultisetType(element=element):
             counted = {
                 "key": element.with_nullability(nullable=False),
                 "value": t.IntType(nullable=False),
             }
-            return pa.map_(*_members(counted, data_type, place))
+            return pa.map_(*_nested_arrow_fields(counted, data_type, place))
         case _:
             assert_never(data_type)
 
 
-def _members(
-    types: Mapping[str, t.DataType], around: t.DataType, place: _Place
+def _nested_arrow_fields(
+    types: Mapping[str, t.DataType], around: t.DataType, place: _ArrowTypePosition
 ) -> Iterator[pa.Field]:
     """Yield the fields of a list or map, each with its id if the enclosing field has one."""
     import pyarrow as pa
@@ -222,28 +222,28 @@ def _members(
     for (name, data_type), number in zip(types.items(), ids, strict=True):
         yield pa.field(
             name,
-            _to_arrow(data_type, place.inside(name)),
+            _to_arrow_type_at(data_type, place.nested_position(name)),
             nullable=data_type.nullable,
-            metadata=None if number is None else _id_metadata(number),
+            metadata=None if number is None else _field_id_metadata(number),
         )
 
 
-def _id_metadata(number: int) -> dict[bytes, bytes]:
+def _field_id_metadata(number: int) -> dict[bytes, bytes]:
     return {FIELD_ID_KEY: str(number).encode()}
 
 
-def _to_arrow_atomic(data_type: t.DataType, place: _Place) -> pa.DataType:
+def _to_arrow_atomic(data_type: t.DataType, place: _ArrowTypePosition) -> pa.DataType:
     import pyarrow as pa
 
     match data_type:
         case t.DecimalType(precision=precision, scale=scale):
             return pa.decimal128(precision, scale)
         case t.TimestampType(precision=precision):
-            return pa.timestamp(_unit(precision))
+            return pa.timestamp(_arrow_time_unit(precision))
         case t.LocalZonedTimestampType(precision=precision):
-            return pa.timestamp(_unit(precision), tz="UTC")
+            return pa.timestamp(_arrow_time_unit(precision), tz="UTC")
         case t.TimeType(precision=precision):
-            unit = _unit(precision)
+            unit = _arrow_time_unit(precision)
             return pa.time32(unit) if unit == "ms" else pa.time64(unit)
         case _:
             make = _ARROW_NAMES.get(data_type.root)
@@ -256,39 +256,39 @@ def _to_arrow_atomic(data_type: t.DataType, place: _Place) -> pa.DataType:
             return getattr(pa, make)()
 
 
-def _unit(precision: int) -> str:
+def _arrow_time_unit(precision: int) -> str:
     if precision <= _MILLISECONDS:
         return "ms"
     return "us" if precision <= _MICROSECONDS else "ns"
 
 
-def _from_arrow_field(field: pa.Field, path: str) -> t.DataType:
-    data_type = _from_arrow(field.type, path)
+def _type_of_arrow_field(field: pa.Field, path: str) -> t.DataType:
+    data_type = _type_of_arrow_type(field.type, path)
     # Arrow's null columns may be declared non-null; UNKNOWN never is.
     if isinstance(data_type, t.UnknownType):
         return data_type
     return data_type.with_nullability(bool(field.nullable))
 
 
-def _from_arrow(arrow_type: pa.DataType, path: str) -> t.DataType:
+def _type_of_arrow_type(arrow_type: pa.DataType, path: str) -> t.DataType:
     import pyarrow as pa
 
     is_a = pa.types
     if is_a.is_struct(arrow_type):
         return t.RowType(
-            t.DataField(0, each.name, _from_arrow_field(each, f"{path}.{each.name}"))
+            t.DataField(0, each.name, _type_of_arrow_field(each, f"{path}.{each.name}"))
             for each in arrow_type
         )
     if is_a.is_map(arrow_type):
-        key = _from_arrow_field(arrow_type.key_field, f"{path}.key")
-        return t.MapType(key, _from_arrow_field(arrow_type.item_field, f"{path}.value"))
+        key = _type_of_arrow_field(arrow_type.key_field, f"{path}.key")
+        return t.MapType(key, _type_of_arrow_field(arrow_type.item_field, f"{path}.value"))
     if is_a.is_fixed_size_list(arrow_type):
-        element = _from_arrow_field(arrow_type.value_field, f"{path}.element")
+        element = _type_of_arrow_field(arrow_type.value_field, f"{path}.element")
         return t.VectorType(element, arrow_type.list_size)
     if is_a.is_list(arrow_type) or is_a.is_large_list(arrow_type):
-        return t.ArrayType(_from_arrow_field(arrow_type.value_field, f"{path}.element"))
+        return t.ArrayType(_type_of_arrow_field(arrow_type.value_field, f"{path}.element"))
     if is_a.is_dictionary(arrow_type):
-        return _from_arrow(arrow_type.value_type, path)
+        return _type_of_arrow_type(arrow_type.value_type, path)
     return _from_arrow_atomic(arrow_type, path)
 
 
@@ -358,7 +358,7 @@ _DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 _DECIMAL_DIGITS: Final = bytes.maketrans(b"\0\1", b"01")
 
 
-def numbers(values: Sequence[int], kind: pa.DataType) -> pa.Array:
+def integer_array(values: Sequence[int], kind: pa.DataType) -> pa.Array:
     """Return an array of integers, or of times, which Arrow stores as integers.
 
     Args:
@@ -370,20 +370,22 @@ def numbers(values: Sequence[int], kind: pa.DataType) -> pa.Array:
 
     Example:
         >>> import pyarrow as pa
-        >>> numbers([1, 2], pa.int64()).to_pylist()
+        >>> integer_array([1, 2], pa.int64()).to_pylist()
         [1, 2]
     """
     import pyarrow as pa
 
     code = "q" if kind.bit_width == array("q").itemsize * 8 else "i"
-    return pa.Array.from_buffers(kind, len(values), [None, _owned(array(code, values))])
+    return pa.Array.from_buffers(
+        kind, len(values), [None, _copy_to_arrow_buffer(array(code, values))]
+    )
 
 
-def flags(values: Sequence[bool]) -> pa.Array:
+def boolean_array(values: Sequence[bool]) -> pa.Array:
     """Return an array of booleans without nulls.
 
     Example:
-        >>> flags([True, False]).to_pylist()
+        >>> boolean_array([True, False]).to_pylist()
         [True, False]
     """
     import pyarrow as pa
@@ -391,7 +393,7 @@ def flags(values: Sequence[bool]) -> pa.Array:
     # A bitmap as an integer, whose lowest bit is the first value.
     digits = bytes(values)[::-1].translate(_DECIMAL_DIGITS)
     bits = int(digits or b"0", 2).to_bytes((len(values) + 7) // 8, "little")
-    return pa.Array.from_buffers(pa.bool_(), len(values), [None, _owned(bits)])
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, _copy_to_arrow_buffer(bits)])
 
 
 def texts(values: Sequence[str]) -> pa.Array:
@@ -409,12 +411,12 @@ def texts(values: Sequence[str]) -> pa.Array:
 
     joined = "".join(values)
     if joined.isascii():
-        return _of_parts(pa.string(), values, joined.encode())
+        return _build_binary_array(pa.string(), values, joined.encode())
     encoded = [each.encode() for each in values]
-    return _of_parts(pa.string(), encoded, b"".join(encoded))
+    return _build_binary_array(pa.string(), encoded, b"".join(encoded))
 
 
-def texts_of(values: Sequence[bytes]) -> pa.Array:
+def string_array_of_utf8(values: Sequence[bytes]) -> pa.Array:
     """Return an array of strings from their UTF-8 bytes.
 
     Raises:
@@ -422,24 +424,26 @@ def texts_of(values: Sequence[bytes]) -> pa.Array:
         OverflowError: They are longer than 2 GiB together.
 
     Example:
-        >>> texts_of([b"a"]).to_pylist()
+        >>> string_array_of_utf8([b"a"]).to_pylist()
         ['a']
     """
     import pyarrow as pa
 
-    found = _of_parts(pa.string(), values, b"".join(values))
+    found = _build_binary_array(pa.string(), values, b"".join(values))
     found.validate(full=True)
     return found
 
 
-def _of_parts(kind: pa.DataType, parts: Sequence[str | bytes], joined: bytes) -> pa.Array:
+def _build_binary_array(kind: pa.DataType, parts: Sequence[str | bytes], joined: bytes) -> pa.Array:
     import pyarrow as pa
 
     ends = array("i", accumulate(map(len, parts), initial=0))
-    return pa.Array.from_buffers(kind, len(parts), [None, _owned(ends), _owned(joined)])
+    return pa.Array.from_buffers(
+        kind, len(parts), [None, _copy_to_arrow_buffer(ends), _copy_to_arrow_buffer(joined)]
+    )
 
 
-def _owned(data: bytes | array[int]) -> pa.Buffer:
+def _copy_to_arrow_buffer(data: bytes | array[int]) -> pa.Buffer:
     import pyarrow as pa
 
     bytes_of = memoryview(data).cast("B")

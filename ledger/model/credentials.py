@@ -40,10 +40,13 @@ def carries_credentials(url: str) -> bool:
     if begun is None:
         return False
     scheme, rest = begun[1].lower(), url[begun.end() :]
-    return _user_length(scheme, begun[2], rest) > 0 or _query_start(scheme, rest) is not None
+    return (
+        _userinfo_length(scheme, begun[2], rest) > 0
+        or _credential_query_start(scheme, rest) is not None
+    )
 
 
-def _user_length(scheme: str, separator: str, rest: str) -> int:
+def _userinfo_length(scheme: str, separator: str, rest: str) -> int:
     """Return the length of a URL's user part, including `@`; 0 without one."""
     found = _user(rest) if "@" in rest else None
     if found is None or (scheme in _HERE and (scheme, separator) != ("file", "://")):
@@ -53,19 +56,19 @@ def _user_length(scheme: str, separator: str, rest: str) -> int:
     return found.end() if scheme not in _CONTAINERS or ":" in found[1] else 0
 
 
-def _query_start(scheme: str, rest: str) -> int | None:
+def _credential_query_start(scheme: str, rest: str) -> int | None:
     """Return the offset of a URL's query parameters that may authenticate; None without any."""
     if scheme in _HERE:
         return None
     mark = rest.find("?")
     if mark >= 0 and ("=" in rest[mark:] or "%3d" in rest[mark:].lower()):
         return mark
-    if _is_signed(rest):
+    if _is_credential_parameter(rest):
         return min(each for each in map(rest.find, "#;") if each >= 0)
-    return rest.find("%") if "%" in rest and _is_signed(unquote(rest)) else None
+    return rest.find("%") if "%" in rest and _is_credential_parameter(unquote(rest)) else None
 
 
-def _is_signed(rest: str) -> bool:
+def _is_credential_parameter(rest: str) -> bool:
     """Return True if the name of a URL parameter denotes a credential."""
     path, _, query = rest.partition("?")
     _, *after_path = _between_parameters(path) if "#" in path or ";" in path else ("",)
@@ -90,9 +93,9 @@ def shown(url: str) -> str:
     if begun is None:
         return url
     scheme, rest = begun[1].lower(), url[begun.end() :]
-    length = _user_length(scheme, begun[2], rest)
+    length = _userinfo_length(scheme, begun[2], rest)
     rest = f"...@{rest[length:]}" if length else rest
-    cut = _query_start(scheme, rest)
+    cut = _credential_query_start(scheme, rest)
     return begun[0] + (rest if cut is None else f"{rest[:cut]}{rest[cut]}...")
 
 
@@ -118,7 +121,7 @@ _SECRETS: Final = ("key", "secret", "token", "password", "access")
 """Substrings that both searches above require; a text without any of them is not searched."""
 
 
-def credentials_in(text: str) -> str | None:
+def find_credentials(text: str) -> str | None:
     """Return the first URL or property in a text that carries credentials, with them removed.
 
     A web link may have a query; it counts only if a parameter's name denotes a credential.
@@ -127,32 +130,34 @@ def credentials_in(text: str) -> str | None:
         text: Any text, also JSON, and JSON within JSON.
 
     Example:
-        >>> credentials_in('{"path":"s3://me:secret@bucket/a"}')
+        >>> find_credentials('{"path":"s3://me:secret@bucket/a"}')
         's3://...@'
-        >>> credentials_in("see https://wiki/page?id=3") is None
+        >>> find_credentials("see https://wiki/page?id=3") is None
         True
-        >>> credentials_in('{"s3.secret-access-key":"secret"}')
+        >>> find_credentials('{"s3.secret-access-key":"secret"}')
         'secret-access-key'
     """
     if "\\" in text:
         text = _escapes.sub(lambda found: chr(int(found[1], 16)) if found[1] else "/", text)
-    found = _in_plain(text) or (_in_plain(unquote(text)) if "%" in text else None)
+    found = _find_unencoded_credentials(text) or (
+        _find_unencoded_credentials(unquote(text)) if "%" in text else None
+    )
     if found is not None:
         return found
     for url in _urls(text) if ":/" in text and ("=" in text or "%" in text) else ():
         scheme, rest = url[1].lower(), url[2]
-        if scheme not in _WEB and _query_start(scheme, rest) is not None:
+        if scheme not in _WEB and _credential_query_start(scheme, rest) is not None:
             return shown(url[0])
     return None
 
 
-def _in_plain(text: str) -> str | None:
+def _find_unencoded_credentials(text: str) -> str | None:
     has_urls = ":/" in text
     for found in _users(text) if has_urls and "@" in text else ():
         if carries_credentials(found[0]):
             return f"{found[1]}://...@"
     for found in _urls(text) if has_urls and "=" in text else ():
-        if found[1].lower() not in _HERE and _is_signed(found[2]):
+        if found[1].lower() not in _HERE and _is_credential_parameter(found[2]):
             return shown(found[0])
     folded = text.casefold()
     if not any(map(folded.__contains__, _SECRETS)):
@@ -161,7 +166,7 @@ def _in_plain(text: str) -> str | None:
     return None if named is None else named[1]
 
 
-def advice(url: str) -> str:
+def credentials_error_text(url: str) -> str:
     """Return the error message for a URL that carries credentials, with the fix."""
     return (
         f"{shown(url)!r} carries a user or a query, and a ledger keeps no credentials: leave them "

@@ -19,7 +19,7 @@ floating-point number is in hashed bytes.
 _PLACEHOLDER: Final = re.compile(r"sidecar:[0-9a-f]{32}:[0-9a-f]{64}")
 
 
-def placeholder(reference: str) -> str:
+def personal_placeholder(reference: str) -> str:
     """Return the partition value that replaces a personal column's value.
 
     Args:
@@ -28,11 +28,14 @@ def placeholder(reference: str) -> str:
     return f"sidecar:{reference}"
 
 
-def kept_at(value: PartitionValue) -> str | None:
+def sidecar_location_of(value: PartitionValue) -> str | None:
     """Return the sidecar location that a placeholder refers to; None for an ordinary value.
 
     Example:
-        >>> kept_at("2024-01-01"), kept_at(placeholder(f"{32 * '0'}:{64 * 'f'}")) is None
+        >>> (
+        ...     sidecar_location_of("2024-01-01"),
+        ...     sidecar_location_of(personal_placeholder(f"{32 * '0'}:{64 * 'f'}")) is None,
+        ... )
         (None, False)
     """
     if not isinstance(value, str) or _PLACEHOLDER.fullmatch(value) is None:
@@ -174,11 +177,11 @@ def inline_files(files: Raw) -> tuple[FileChange, ...]:
 _KEYS: Final = frozenset(each.encode_name for each in fields(FileChange))
 
 
-def unknown_key(files: Raw) -> str | None:
+def find_unknown_key(files: Raw) -> str | None:
     """Return the first key in a JSON list of file changes that is unknown; None without one.
 
     Example:
-        >>> unknown_key(Raw(b'[{"path":"a"},{"rows":1}]'))
+        >>> find_unknown_key(Raw(b'[{"path":"a"},{"rows":1}]'))
         'rows'
     """
     try:

@@ -36,14 +36,14 @@ _RECORDED = re.compile(r"identity|void|year|month|day|hour|(bucket|truncate)\[[1
 
 
 @lru_cache
-def normal_transform(text: str) -> str:
+def normalize_transform(text: str) -> str:
     """Return a known transform in lower case, and any other as it is.
 
     Raises:
         InvalidInputError: It has a width or a number of buckets of 0.
 
     Example:
-        >>> normal_transform("BUCKET[4]"), normal_transform("zOrder[4]")
+        >>> normalize_transform("BUCKET[4]"), normalize_transform("zOrder[4]")
         ('bucket[4]', 'zOrder[4]')
     """
     if not (found := _KNOWN.fullmatch(text)):
@@ -53,7 +53,7 @@ def normal_transform(text: str) -> str:
     return text.lower()
 
 
-class _Field(
+class _LayoutField(
     Struct,
     frozen=True,
     rename="kebab",
@@ -65,11 +65,11 @@ class _Field(
     """A field of a partition spec or a sort order."""
 
 
-class _Layout(Struct, frozen=True, rename="kebab", forbid_unknown_fields=True, gc=False):
+class _SpecOrSortOrder(Struct, frozen=True, rename="kebab", forbid_unknown_fields=True, gc=False):
     """A partition spec or a sort order, with every key in its JSON."""
 
 
-class PartitionField(_Field, frozen=True):
+class PartitionField(_LayoutField, frozen=True):
     """One field of a partition spec.
 
     Attributes:
@@ -88,15 +88,15 @@ class PartitionField(_Field, frozen=True):
     field_id: Int = NO_ID
 
     def __post_init__(self) -> None:
-        _normalise(self)
+        _normalize_layout_field(self)
 
     @property
     def sources(self) -> tuple[int, ...]:
         """The ids of all columns that the value derives from."""
-        return _sources(self)
+        return _source_ids(self)
 
 
-class PartitionSpec(_Layout, frozen=True):
+class PartitionSpec(_SpecOrSortOrder, frozen=True):
     """Partition spec: the layout of files; a file names the spec that it was written with.
 
     Fields without any ids, as old version 1 tables have them, are numbered by position.
@@ -114,7 +114,7 @@ class PartitionSpec(_Layout, frozen=True):
         if missing and len(missing) < len(self.fields):
             raise InvalidInputError("either all partition fields have a field-id or none has")
         if missing:
-            force_setattr(self, "fields", numbered(self.fields))
+            force_setattr(self, "fields", number_partition_fields(self.fields))
 
     @property
     def last_field_id(self) -> int:
@@ -123,7 +123,7 @@ class PartitionSpec(_Layout, frozen=True):
         return max(ids, default=FIRST_PARTITION_FIELD_ID - 1)
 
 
-class SortField(_Field, frozen=True, kw_only=True):
+class SortField(_LayoutField, frozen=True, kw_only=True):
     """One field of a sort order; `source_id` and `source_ids` are as in `PartitionField`."""
 
     transform: str
@@ -133,15 +133,15 @@ class SortField(_Field, frozen=True, kw_only=True):
     null_order: NullOrder
 
     def __post_init__(self) -> None:
-        _normalise(self)
+        _normalize_layout_field(self)
 
     @property
     def sources(self) -> tuple[int, ...]:
         """The ids of all columns that the value derives from."""
-        return _sources(self)
+        return _source_ids(self)
 
 
-class SortOrder(_Layout, frozen=True):
+class SortOrder(_SpecOrSortOrder, frozen=True):
     """Sort order of rows inside files; order 0 is unsorted and has no fields."""
 
     order_id: Int
@@ -152,7 +152,7 @@ class SortOrder(_Layout, frozen=True):
             raise InvalidInputError("sort order 0 is the one without fields, and no other is")
 
 
-def numbered(fields: tuple[PartitionField, ...]) -> tuple[PartitionField, ...]:
+def number_partition_fields(fields: tuple[PartitionField, ...]) -> tuple[PartitionField, ...]:
     """Return partition fields with ids by position, from 1000."""
     return tuple(
         replace(each, field_id=FIRST_PARTITION_FIELD_ID + position)
@@ -160,21 +160,21 @@ def numbered(fields: tuple[PartitionField, ...]) -> tuple[PartitionField, ...]:
     )
 
 
-def same_spec(one: PartitionSpec, other: PartitionSpec) -> bool:
+def has_same_layout(one: PartitionSpec, other: PartitionSpec) -> bool:
     """Return whether two specs have the same layout: equal fields apart from their ids."""
-    return _layout(one) == _layout(other)
+    return _spec_field_layouts(one) == _spec_field_layouts(other)
 
 
-def _layout(spec: PartitionSpec) -> list[tuple[tuple[int, ...], str, str]]:
+def _spec_field_layouts(spec: PartitionSpec) -> list[tuple[tuple[int, ...], str, str]]:
     return [(each.sources, each.name, each.transform) for each in spec.fields]
 
 
-def _sources(field: PartitionField | SortField) -> tuple[int, ...]:
+def _source_ids(field: PartitionField | SortField) -> tuple[int, ...]:
     return field.source_ids or (field.source_id,)
 
 
-def _normalise(field: PartitionField | SortField) -> None:
-    transform = normal_transform(field.transform)
+def _normalize_layout_field(field: PartitionField | SortField) -> None:
+    transform = normalize_transform(field.transform)
     if transform != field.transform:
         force_setattr(field, "transform", transform)
     if len(field.source_ids) == 1:
@@ -216,7 +216,9 @@ def check_ledger_fields(fields: Sequence[PartitionField | SortField], parent: st
 _T = TypeVar("_T")
 
 
-def decoded(decoder: msgspec.json.Decoder[_T], part: bytes | msgspec.Raw, says: str) -> _T:
+def decode_record_part(
+    decoder: msgspec.json.Decoder[_T], part: bytes | msgspec.Raw, says: str
+) -> _T:
     """Return the decoded value of a part of a checkpoint's record.
 
     Args:
@@ -229,7 +231,7 @@ def decoded(decoder: msgspec.json.Decoder[_T], part: bytes | msgspec.Raw, says: 
             wrote it.
 
     Example:
-        >>> decoded(msgspec.json.Decoder(list[int]), b"[1, 2]", "numbers that are none")
+        >>> decode_record_part(msgspec.json.Decoder(list[int]), b"[1, 2]", "numbers that are none")
         [1, 2]
     """
     try:
@@ -242,24 +244,24 @@ def decoded(decoder: msgspec.json.Decoder[_T], part: bytes | msgspec.Raw, says: 
         ) from error
 
 
-class _Numbered(Struct, frozen=True, rename="kebab", gc=False):
+class _SpecIdOnly(Struct, frozen=True, rename="kebab", gc=False):
     spec_id: int
 
 
 _SPEC_DECODER: Final = msgspec.json.Decoder(PartitionSpec)
-_NUMBERS_DECODER: Final = msgspec.json.Decoder(list[_Numbered])
+_NUMBERS_DECODER: Final = msgspec.json.Decoder(list[_SpecIdOnly])
 _NO_SPEC: Final = "an invalid partition spec"
 
 
-def _numbers_of(specs: Sequence[PartitionSpec | Raw]) -> list[int]:
+def _spec_ids(specs: Sequence[PartitionSpec | Raw]) -> list[int]:
     # One decoder call for all: a call costs more than decoding one spec.
     late = b",".join(each for each in specs if isinstance(each, Raw))
-    found = decoded(_NUMBERS_DECODER, b"[%b]" % late, _NO_SPEC)
+    found = decode_record_part(_NUMBERS_DECODER, b"[%b]" % late, _NO_SPEC)
     read = iter(found)
     return [next(read).spec_id if isinstance(each, Raw) else each.spec_id for each in specs]
 
 
-class Specs(Sequence[PartitionSpec]):
+class LazyPartitionSpecs(Sequence[PartitionSpec]):
     """Sequence of partition specs, each decoded on first access; equal to the tuple of them.
 
     A table keeps one spec for each layout that it ever had, and a commit uses one.
@@ -268,7 +270,7 @@ class Specs(Sequence[PartitionSpec]):
         found: Each spec, or its JSON. Access to an invalid one raises `DamagedLogError`.
 
     Example:
-        >>> Specs([Raw(b'{"spec-id": 7}')]).of_id(7)
+        >>> LazyPartitionSpecs([Raw(b'{"spec-id": 7}')]).of_id(7)
         PartitionSpec(spec_id=7, fields=())
     """
 
@@ -290,7 +292,7 @@ class Specs(Sequence[PartitionSpec]):
             return tuple(self[each] for each in range(*place.indices(len(self))))
         found = self._found[place]
         if isinstance(found, Raw):
-            found = self._found[place] = decoded(_SPEC_DECODER, found, _NO_SPEC)
+            found = self._found[place] = decode_record_part(_SPEC_DECODER, found, _NO_SPEC)
         return found
 
     def __iter__(self) -> Iterator[PartitionSpec]:
@@ -301,7 +303,7 @@ class Specs(Sequence[PartitionSpec]):
     def of_id(self, spec_id: int) -> PartitionSpec | None:
         """Return the spec with an id; None if there is none."""
         if self._places is None:
-            self._places = {each: at for at, each in enumerate(_numbers_of(self._found))}
+            self._places = {each: at for at, each in enumerate(_spec_ids(self._found))}
         place = self._places.get(spec_id)
         return None if place is None else self[place]
 
@@ -311,7 +313,7 @@ class Specs(Sequence[PartitionSpec]):
     def __add__(self, more: tuple[PartitionSpec, ...]) -> SomeSpecs:
         if self._whole is not None:
             return (*self._whole, *more)
-        joined = Specs((*self._found, *more))
+        joined = LazyPartitionSpecs((*self._found, *more))
         if self._places is not None:
             # Several layout changes in a row share the index of the older specs.
             there = enumerate(more, len(self._found))
@@ -319,7 +321,7 @@ class Specs(Sequence[PartitionSpec]):
         return joined
 
     def __eq__(self, other: object) -> bool:
-        return tuple(self) == (tuple(other) if isinstance(other, Specs) else other)
+        return tuple(self) == (tuple(other) if isinstance(other, LazyPartitionSpecs) else other)
 
     def __hash__(self) -> int:
         return hash(tuple(self))
@@ -331,7 +333,7 @@ class Specs(Sequence[PartitionSpec]):
         return tuple, (tuple(self),)
 
 
-SomeSpecs = tuple[PartitionSpec, ...] | Specs
+SomeSpecs = tuple[PartitionSpec, ...] | LazyPartitionSpecs
 """A table's partition specs, decoded or lazily decoded."""
 
 
@@ -345,7 +347,7 @@ def spec_of_id(specs: SomeSpecs, spec_id: int) -> PartitionSpec | None:
     # Ids are mostly positions, so that only this spec has to be decoded.
     if 0 <= spec_id < len(specs) and specs[spec_id].spec_id == spec_id:
         return specs[spec_id]
-    if isinstance(specs, Specs):
+    if isinstance(specs, LazyPartitionSpecs):
         return specs.of_id(spec_id)
     return next((each for each in specs if each.spec_id == spec_id), None)
 

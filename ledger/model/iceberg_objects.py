@@ -26,13 +26,13 @@ RefType = Literal["branch", "tag"]
 _OPERATION: Final = "operation"
 
 
-class _Part(
+class _MetadataObject(
     Struct, frozen=True, rename="kebab", omit_defaults=True, forbid_unknown_fields=True, gc=False
 ):
     """A part of table metadata."""
 
 
-class IcebergSnapshot(_Part, frozen=True, kw_only=True):
+class IcebergSnapshot(_MetadataObject, frozen=True, kw_only=True):
     """One state of a table's data.
 
     Attributes:
@@ -68,7 +68,7 @@ class IcebergSnapshot(_Part, frozen=True, kw_only=True):
         return None if self.summary is None else self.summary.get(_OPERATION)
 
 
-def checked_snapshot(snapshot: IcebergSnapshot) -> IcebergSnapshot:
+def validate_foreign_snapshot(snapshot: IcebergSnapshot) -> IcebergSnapshot:
     """Return another writer's snapshot, validated and normalized as Iceberg's Java reader does.
 
     A summary without an operation counts as an overwrite's, and an empty one as absent.
@@ -78,7 +78,7 @@ def checked_snapshot(snapshot: IcebergSnapshot) -> IcebergSnapshot:
 
     Example:
         >>> made = IcebergSnapshot(snapshot_id=1, timestamp_ms=2, manifests=(), summary={"a": "b"})
-        >>> checked_snapshot(made).summary
+        >>> validate_foreign_snapshot(made).summary
         {'operation': 'overwrite', 'a': 'b'}
     """
     if snapshot.manifest_list is None and snapshot.manifests is None:
@@ -93,18 +93,18 @@ def checked_snapshot(snapshot: IcebergSnapshot) -> IcebergSnapshot:
         snapshot = replace(snapshot, added_rows=None)
     summary = snapshot.summary
     if summary is not None and next(iter(summary), None) != _OPERATION:
-        snapshot = replace(snapshot, summary=_named(summary))
+        snapshot = replace(snapshot, summary=_summary_with_operation(summary))
     return snapshot
 
 
-def _named(summary: dict[str, str]) -> dict[str, str] | None:
+def _summary_with_operation(summary: dict[str, str]) -> dict[str, str] | None:
     if not summary:
         return None
     rest = {key: value for key, value in summary.items() if key != _OPERATION}
     return {_OPERATION: summary.get(_OPERATION, "overwrite"), **rest}
 
 
-class SnapshotRef(_Part, frozen=True, kw_only=True):
+class SnapshotRef(_MetadataObject, frozen=True, kw_only=True):
     """A branch or a tag, and its retention; None leaves it to the table.
 
     Attributes:
@@ -123,7 +123,7 @@ class SnapshotRef(_Part, frozen=True, kw_only=True):
     max_ref_age_ms: Long | None = None
 
 
-def checked_ref(ref: SnapshotRef) -> SnapshotRef:
+def validate_foreign_ref(ref: SnapshotRef) -> SnapshotRef:
     """Return another writer's ref after validating its retention.
 
     Raises:
@@ -137,21 +137,21 @@ def checked_ref(ref: SnapshotRef) -> SnapshotRef:
     return ref
 
 
-class SnapshotLogEntry(_Part, frozen=True):
+class SnapshotLogEntry(_MetadataObject, frozen=True):
     """Entry of the snapshot log: the time at which a snapshot became current."""
 
     timestamp_ms: Long
     snapshot_id: Long
 
 
-class MetadataLogEntry(_Part, frozen=True):
+class MetadataLogEntry(_MetadataObject, frozen=True):
     """Entry of the metadata log: an earlier metadata file and its time."""
 
     timestamp_ms: Long
     metadata_file: str
 
 
-class BlobMetadata(_Part, frozen=True):
+class BlobMetadata(_MetadataObject, frozen=True):
     """One blob of a statistics file, the snapshot and the fields that it describes."""
 
     type: str
@@ -161,7 +161,7 @@ class BlobMetadata(_Part, frozen=True):
     properties: dict[str, str] | None = None
 
 
-class StatisticsFile(_Part, frozen=True, kw_only=True):
+class StatisticsFile(_MetadataObject, frozen=True, kw_only=True):
     """A Puffin file of statistics of one snapshot."""
 
     snapshot_id: Long
@@ -172,7 +172,7 @@ class StatisticsFile(_Part, frozen=True, kw_only=True):
     blob_metadata: tuple[BlobMetadata, ...]
 
 
-class PartitionStatisticsFile(_Part, frozen=True):
+class PartitionStatisticsFile(_MetadataObject, frozen=True):
     """A file of statistics by partition of one snapshot."""
 
     snapshot_id: Long
@@ -180,7 +180,7 @@ class PartitionStatisticsFile(_Part, frozen=True):
     file_size_in_bytes: Long
 
 
-class EncryptionKey(_Part, frozen=True, kw_only=True):
+class EncryptionKey(_MetadataObject, frozen=True, kw_only=True):
     """A key, encrypted by another one, in base64."""
 
     key_id: str

@@ -23,13 +23,13 @@ from ledger.model.single_values import (
     Value,
     encode_value,
     is_comparable,
-    moment_text,
     parse_text,
-    single_precision,
+    round_to_float32,
     time_text,
+    timestamp_text,
     unit_digits,
 )
-from ledger.model.types.text import bare_text, format_type
+from ledger.model.types.text import bare_type_text, format_type
 
 _UTC = "+00:00"
 
@@ -71,7 +71,7 @@ def _primitive_to_json(value: Any, data_type: t.DataType) -> Any:
             return time_text(value, unit_digits(data_type))
         case t.TimestampType() | t.LocalZonedTimestampType():
             offset = _UTC if isinstance(data_type, t.LocalZonedTimestampType) else ""
-            return moment_text(value, unit_digits(data_type)) + offset
+            return timestamp_text(value, unit_digits(data_type)) + offset
         case t.BinaryType() | t.VarBinaryType():
             return value.hex().upper()
         case _:
@@ -119,12 +119,12 @@ def _primitive_from_json(json: Any, data_type: t.DataType) -> Any:
         limit = 1 << max(WHOLE_BITS[data_type.root], 32) - 1
         if isinstance(json, int) and not isinstance(json, bool) and -limit <= json < limit:
             return json
-    elif isinstance(json, str) and _is_complete(json, data_type):
+    elif isinstance(json, str) and _is_full_length_text(json, data_type):
         return parse_text(json, data_type)
     raise ValueError(json)
 
 
-def _is_complete(text: str, data_type: t.DataType) -> bool:
+def _is_full_length_text(text: str, data_type: t.DataType) -> bool:
     match data_type:
         case t.BinaryType(length=length):
             return len(text) == 2 * length
@@ -155,7 +155,7 @@ def single_value_bytes(  # noqa: PLR0911 - one case a kind
         case t.DoubleType():
             return struct.pack("<d", value)
         case t.DecimalType():
-            return least_bytes(int(value))
+            return minimal_integer_bytes(int(value))
         case t.DateType():
             return int(value).to_bytes(4, "little", signed=True)
         case _ if isinstance(value, str):
@@ -167,10 +167,10 @@ def single_value_bytes(  # noqa: PLR0911 - one case a kind
             return int(value).to_bytes(width, "little", signed=True)
 
 
-def least_bytes(number: int) -> bytes:
+def minimal_integer_bytes(number: int) -> bytes:
     """Return an integer in two's complement, big-endian, in the fewest bytes that hold it.
 
-    >>> least_bytes(-129).hex()
+    >>> minimal_integer_bytes(-129).hex()
     'ff7f'
     """
     bits = (number if number >= 0 else ~number).bit_length() + 1
@@ -218,19 +218,19 @@ def iceberg_type(data_type: t.DataType, *, format_version: int) -> str:
         >>> iceberg_type(t.TimestampType(9), format_version=3)
         'timestamp_ns'
     """
-    _refuse_lacking(data_type)
-    if _is_new(data_type) and format_version < FIRST_VERSION_OF_NEW_TYPES:
+    _check_iceberg_type(data_type)
+    if _needs_format_version_3(data_type) and format_version < FIRST_VERSION_OF_NEW_TYPES:
         raise UnsupportedError(
-            f"{_shown(data_type)} needs Iceberg format version {FIRST_VERSION_OF_NEW_TYPES}; "
+            f"{_type_text(data_type)} needs Iceberg format version {FIRST_VERSION_OF_NEW_TYPES}; "
             f"the table's is {format_version}"
         )
     match data_type:
         case t.DecimalType(precision=precision, scale=scale):
             return f"decimal({precision}, {scale})"
         case t.TimestampType(precision=precision):
-            return "timestamp" + _unit(precision)
+            return "timestamp" + _nanos_suffix(precision)
         case t.LocalZonedTimestampType(precision=precision):
-            return "timestamptz" + _unit(precision)
+            return "timestamptz" + _nanos_suffix(precision)
         case t.GeometryType(crs=crs):
             return f"geometry({crs})"
         case t.GeographyType(crs=crs, algorithm=algorithm):
@@ -239,13 +239,13 @@ def iceberg_type(data_type: t.DataType, *, format_version: int) -> str:
             return _NAMES[data_type.root]
 
 
-def _refuse_lacking(data_type: t.DataType) -> None:
+def _check_iceberg_type(data_type: t.DataType) -> None:
     match data_type:
         case t.MultisetType() | t.VectorType() | t.BlobType():
             raise UnsupportedError(f"Iceberg has no {data_type.root}")
         case t.TimeType(precision=precision) if precision > _MICROSECONDS:
             raise UnsupportedError(
-                f"Iceberg's time has microseconds, so it cannot hold {_shown(data_type)}"
+                f"Iceberg's time has microseconds, so it cannot hold {_type_text(data_type)}"
             )
         case t.GeographyType(crs=crs) if "," in crs:
             raise UnsupportedError(f"Iceberg cannot write a geography's CRS with a comma: {crs}")
@@ -253,7 +253,7 @@ def _refuse_lacking(data_type: t.DataType) -> None:
             raise UnsupportedError(f"{data_type.root} is no primitive type of Iceberg")
 
 
-def _is_new(data_type: t.DataType) -> bool:
+def _needs_format_version_3(data_type: t.DataType) -> bool:
     match data_type:
         case t.TimestampType(precision=precision) | t.LocalZonedTimestampType(precision=precision):
             return precision > _MICROSECONDS
@@ -261,12 +261,12 @@ def _is_new(data_type: t.DataType) -> bool:
             return data_type.root in _NEW
 
 
-def _unit(precision: int) -> str:
+def _nanos_suffix(precision: int) -> str:
     return "_ns" if precision > _MICROSECONDS else ""
 
 
-def _shown(data_type: t.DataType) -> str:
-    return bare_text(data_type)
+def _type_text(data_type: t.DataType) -> str:
+    return bare_type_text(data_type)
 
 
 _TRUE = {"t", "true", "y", "yes", "1"}
@@ -295,7 +295,9 @@ def default_json(text: str, data_type: t.DataType, column: str) -> Any:
     """
     quoted = len(text) > 1 and text.startswith("'") and text.endswith("'")
     try:
-        return value_to_json(_value(text[1:-1] if quoted else text, data_type), data_type)
+        return value_to_json(
+            _parse_default_text(text[1:-1] if quoted else text, data_type), data_type
+        )
     except (ValueError, OverflowError, UnsupportedError) as error:
         raise UnsupportedError(
             f"the default {text!r:.80} of {column} is no {format_type(data_type)} that Iceberg "
@@ -303,15 +305,15 @@ def default_json(text: str, data_type: t.DataType, column: str) -> Any:
         ) from error
 
 
-def _value(text: str, data_type: t.DataType) -> Any:  # noqa: PLR0911 - one case a kind
+def _parse_default_text(text: str, data_type: t.DataType) -> Any:  # noqa: PLR0911 - one case a kind
     match data_type:
         case t.BooleanType():
-            return _truth(text.lower())
+            return _parse_boolean(text.lower())
         case t.FloatType() | t.DoubleType():
             number = float(text.rstrip("fFdD"))
             if not math.isfinite(number):
                 raise ValueError(text)
-            return single_precision(number) if isinstance(data_type, t.FloatType) else number
+            return round_to_float32(number) if isinstance(data_type, t.FloatType) else number
         case t.BinaryType() | t.VarBinaryType():
             return text.encode()
         case t.DateType() if _NUMBER.fullmatch(text):
@@ -327,7 +329,7 @@ def _value(text: str, data_type: t.DataType) -> Any:  # noqa: PLR0911 - one case
             return parse_text(text, data_type)
 
 
-def _truth(text: str) -> bool:
+def _parse_boolean(text: str) -> bool:
     if text not in _TRUE | _FALSE:
         raise ValueError(text)
     return text in _TRUE

@@ -61,7 +61,7 @@ _LAST_MILLIS: Final = 253_402_300_799_999
 _HOUR_24: Final = re.compile(r"(?:\d{4}-\d\d-\d\d|\d{8}|\d{4}-?W\d\d(?:-?\d)?).24", re.DOTALL)
 
 
-def iso_moment(text: str) -> datetime:
+def parse_iso_datetime(text: str) -> datetime:
     """Return the datetime of an ISO 8601 text.
 
     Raises:
@@ -69,7 +69,7 @@ def iso_moment(text: str) -> datetime:
             although Python 3.14 and later read it as the next midnight.
 
     Example:
-        >>> iso_moment("2013-01-31T12:00:00Z")
+        >>> parse_iso_datetime("2013-01-31T12:00:00Z")
         datetime.datetime(2013, 1, 31, 12, 0, tzinfo=datetime.timezone.utc)
     """
     if _HOUR_24.match(text):
@@ -93,7 +93,7 @@ def millis(moment: datetime | int | str) -> int:
     """
     if isinstance(moment, str):
         try:
-            moment = iso_moment(moment)
+            moment = parse_iso_datetime(moment)
         except ValueError as error:
             raise InvalidInputError(
                 f"{moment!r} is no time; write it like 2013-01-31T12:00:00Z"
@@ -109,7 +109,7 @@ def millis(moment: datetime | int | str) -> int:
     return round(moment.timestamp() * 1000)
 
 
-def instant_of(
+def instant_from_arguments(
     *,
     version: int | None = None,
     timestamp: datetime | int | str | None = None,
@@ -122,7 +122,7 @@ def instant_of(
         InvalidInputError: The arguments name more than one instant.
 
     Example:
-        >>> instant_of(tag="v1")
+        >>> instant_from_arguments(tag="v1")
         TagInstant(tag_name='v1')
     """
     named: list[Instant] = []
@@ -155,7 +155,9 @@ class ClockCorrection:
     true_time_millis: int
 
 
-def true_millis(corrections: Iterable[ClockCorrection], version: int, millis: int) -> int:
+def corrected_commit_millis(
+    corrections: Iterable[ClockCorrection], version: int, millis: int
+) -> int:
     """Return the corrected effective time of a commit, Unix milliseconds.
 
     Times that increase with the version still do after correction, so that bisection works.
@@ -167,7 +169,10 @@ def true_millis(corrections: Iterable[ClockCorrection], version: int, millis: in
 
     Example:
         >>> corrections = [ClockCorrection(version=7, true_time_millis=500)]
-        >>> [true_millis(corrections, 6, 900), true_millis(corrections, 7, 900)]
+        >>> [
+        ...     corrected_commit_millis(corrections, 6, 900),
+        ...     corrected_commit_millis(corrections, 7, 900),
+        ... ]
         [500, 900]
     """
     for each in corrections:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from ledger.model.credentials import credentials_in
+from ledger.model.credentials import find_credentials
 
 
 def excerpt(value: object) -> str:
@@ -22,12 +22,12 @@ def excerpt(value: object) -> str:
     return _EXCERPTS.repr(value)
 
 
-class _Excerpt(reprlib.Repr):
+class _SafeRepr(reprlib.Repr):
     """`reprlib.Repr` without its errors and memory addresses for ints of thousands of digits."""
 
     def repr_str(self, x: str, level: int) -> str:
         # A password that is cut short would no longer be recognized and removed.
-        return super().repr_str(credentials_in(x) or x, level)
+        return super().repr_str(find_credentials(x) or x, level)
 
     def repr_int(self, x: int, level: int) -> str:
         try:
@@ -37,17 +37,17 @@ class _Excerpt(reprlib.Repr):
         return super().repr_int(x, level)
 
 
-_EXCERPTS: Final = _Excerpt()
+_EXCERPTS: Final = _SafeRepr()
 
 
-def visible(value: object) -> str:
+def printable_line(value: object) -> str:
     """Return an untrusted text as one printable line, safe for terminals and logs.
 
     Each character that is not printable becomes `?`: control characters, line breaks, which could
     forge further lines, and marks that change the direction of the text.
 
     Example:
-        >>> visible("a" + chr(27) + "[2Jb"), visible("txt." + chr(0x202E) + "exe")
+        >>> printable_line("a" + chr(27) + "[2Jb"), printable_line("txt." + chr(0x202E) + "exe")
         ('a?[2Jb', 'txt.?exe')
     """
     text = str(value)
@@ -69,10 +69,10 @@ def first_few(values: Iterable[object], most: int = 8) -> str:
     return f"[{', '.join([*shown, *more])}]"
 
 
-def is_storable(text: str) -> bool:
+def is_utf8_encodable(text: str) -> bool:
     """Return whether a text can be encoded as UTF-8; a lone surrogate cannot.
 
-    >>> is_storable("ä"), is_storable(chr(0xD800))
+    >>> is_utf8_encodable("ä"), is_utf8_encodable(chr(0xD800))
     (True, False)
     """
     try:
@@ -112,7 +112,7 @@ def moment(time_millis: int) -> str:
 
 
 def html_table(header: Sequence[str], rows: Iterable[Sequence[object]], *, caption: str) -> str:
-    """Return rows as an HTML table, with all text `visible` and escaped; None is an empty cell.
+    """Return rows as an HTML table, all text printable and escaped; None is an empty cell.
 
     Example:
         >>> html_table(["a"], [["<b>"]], caption="one")
@@ -120,14 +120,14 @@ def html_table(header: Sequence[str], rows: Iterable[Sequence[object]], *, capti
     """
     from html import escape
 
-    lines = [_row("th", header), *(_row("td", each) for each in rows)]
-    return f"<table><caption>{escape(visible(caption))}</caption>{''.join(lines)}</table>"
+    lines = [_html_row("th", header), *(_html_row("td", each) for each in rows)]
+    return f"<table><caption>{escape(printable_line(caption))}</caption>{''.join(lines)}</table>"
 
 
-def _row(tag: str, cells: Sequence[object]) -> str:
+def _html_row(tag: str, cells: Sequence[object]) -> str:
     from html import escape
 
-    texts = ("" if each is None else escape(visible(each)) for each in cells)
+    texts = ("" if each is None else escape(printable_line(each)) for each in cells)
     return f"<tr>{''.join(f'<{tag}>{each}</{tag}>' for each in texts)}</tr>"
 
 
@@ -136,7 +136,7 @@ _SHORT, _MIDDLE = 3, 8
 _PREFIX = 3
 
 
-def similar(name: str, known: Iterable[str]) -> list[str]:
+def similar_names(name: str, known: Iterable[str]) -> list[str]:
     """Return the known names similar to a misspelled name, nearest first; at most three.
 
     The edit distance, with transpositions, is at most 1, and 2 for names of eight and more letters;
@@ -144,7 +144,11 @@ def similar(name: str, known: Iterable[str]) -> list[str]:
     not: no suggestion is better than a wrong one.
 
     Example:
-        >>> similar("lgo", ["log", "tag"]), similar("rename", ["create"]), similar("Id", ["id"])
+        >>> (
+        ...     similar_names("lgo", ["log", "tag"]),
+        ...     similar_names("rename", ["create"]),
+        ...     similar_names("Id", ["id"]),
+        ... )
         (['log'], [], ['id'])
     """
     folded = name.casefold()
@@ -153,7 +157,7 @@ def similar(name: str, known: Iterable[str]) -> list[str]:
     for each in known:
         other = each.casefold()
         if abs(len(other) - len(folded)) <= most:
-            slips = _slips(folded, other)
+            slips = _edit_distance(folded, other)
             if slips <= most:
                 found.append((slips, each))
                 continue
@@ -162,26 +166,26 @@ def similar(name: str, known: Iterable[str]) -> list[str]:
     return [each for _, each in sorted(found)[:3]]
 
 
-def meant(name: str, known: Collection[str]) -> str:
+def name_hint(name: str, known: Collection[str]) -> str:
     """Return the end of a message about an unknown name: similar names, or the known ones.
 
     Example:
-        >>> meant("adr", ["id", "addr"])
+        >>> name_hint("adr", ["id", "addr"])
         "did you mean 'addr'?"
-        >>> meant("fax", ["id", "addr"])
+        >>> name_hint("fax", ["id", "addr"])
         "there are: 'id', 'addr'"
     """
-    near = similar(name, known)
+    near = similar_names(name, known)
     if near:
         return f"did you mean {' or '.join(map(repr, near))}?"
-    return f"there are: {listed(known)}" if known else "there are none yet"
+    return f"there are: {join_names(known)}" if known else "there are none yet"
 
 
-def listed(names: Collection[str]) -> str:
+def join_names(names: Collection[str]) -> str:
     """Return names as a comma-separated text, at most a dozen and the number of the others.
 
     Example:
-        >>> listed([str(each) for each in range(100)])[-22:]
+        >>> join_names([str(each) for each in range(100)])[-22:]
         "'10', '11' and 88 more"
     """
     shown = ", ".join(map(repr, [*names][:_MOST_LISTED]))
@@ -189,7 +193,7 @@ def listed(names: Collection[str]) -> str:
     return f"{shown} and {more} more" if more > 0 else shown or "none"
 
 
-def _slips(left: str, right: str) -> int:
+def _edit_distance(left: str, right: str) -> int:
     """Return the edit distance between two texts, where swapping neighbours counts as 1."""
     before: list[int] = []
     row = list(range(len(right) + 1))

@@ -100,7 +100,7 @@ class Identifier:
 _SEGMENT = re.compile(r"`((?:[^`]|``)+)`|([^\s.`=]+)")
 
 
-def leading_path(text: str) -> tuple[tuple[str, ...], str]:
+def parse_leading_path(text: str) -> tuple[tuple[str, ...], str]:
     """Return the column path at the start of a text, and the rest of the text.
 
     Segments are separated by dots; a name with dots, blanks or `=` in it is quoted with backticks,
@@ -110,7 +110,7 @@ def leading_path(text: str) -> tuple[tuple[str, ...], str]:
         InvalidInputError: The text does not begin with a path.
 
     Example:
-        >>> leading_path("address.`zip.code` STRING")
+        >>> parse_leading_path("address.`zip.code` STRING")
         (('address', 'zip.code'), ' STRING')
     """
     names: list[str] = []
@@ -127,23 +127,23 @@ def leading_path(text: str) -> tuple[tuple[str, ...], str]:
     )
 
 
-def whole_path(text: str) -> tuple[str, ...]:
+def parse_column_path(text: str) -> tuple[str, ...]:
     """Return the column path that a text consists of.
 
     Raises:
         InvalidInputError: The text is not a path, or has more text after it.
     """
-    names, rest = leading_path(text.strip())
+    names, rest = parse_leading_path(text.strip())
     if rest:
         raise InvalidInputError(f"{text!r} is no column path: {rest.strip()!r} may not follow")
     return names
 
 
-def shown_path(names: tuple[str, ...]) -> str:
-    """Return a column path as text, quoted as `leading_path` reads it.
+def quote_path(names: tuple[str, ...]) -> str:
+    """Return a column path as text, quoted as `parse_leading_path` reads it.
 
     Example:
-        >>> shown_path(("address", "zip.code"))
+        >>> quote_path(("address", "zip.code"))
         'address.`zip.code`'
     """
     return ".".join(

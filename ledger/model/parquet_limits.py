@@ -66,17 +66,17 @@ def schema_depth(body: bytes, start: int, end: int, most: int) -> int:
         IndexError: The footer ends early.
         ValueError: The bytes are not a footer.
     """
-    footer = _Compact(body, start, end)
+    footer = _CompactReader(body, start, end)
     for number, kind in footer.fields():
         if number == _SCHEMA:
-            return _depth(footer, most)
-        footer.skip(kind)
+            return _schema_elements_depth(footer, most)
+        footer.skip_value(kind)
     raise ValueError("it has no schema")
 
 
-def _depth(footer: _Compact, most: int) -> int:
+def _schema_elements_depth(footer: _CompactReader, most: int) -> int:
     """Return the depth of the schema elements that follow, which are listed in pre-order."""
-    elements = footer.list_size()
+    elements = footer.read_list_size()
     if elements <= most:
         return elements
     left: list[int] = []
@@ -85,9 +85,9 @@ def _depth(footer: _Compact, most: int) -> int:
         children = 0
         for number, kind in footer.fields():
             if number == _CHILDREN:
-                children = footer.integer()
+                children = footer.read_integer()
             else:
-                footer.skip(kind)
+                footer.skip_value(kind)
         while left and not left[-1]:
             left.pop()
         if left:
@@ -114,7 +114,7 @@ class PageHeader(NamedTuple):
     is_dictionary: bool
 
 
-def page_header(body: bytes, start: int, end: int) -> PageHeader:  # noqa: C901, PLR0912 - one loop without calls
+def read_page_header(body: bytes, start: int, end: int) -> PageHeader:  # noqa: C901, PLR0912 - one loop without calls
     """Return the decoded header of a page.
 
     Args:
@@ -138,14 +138,14 @@ def page_header(body: bytes, start: int, end: int) -> PageHeader:  # noqa: C901,
                 number = around.pop()
                 continue
             if head < _NEXT_FIELD:
-                raise _no_header("a field's number is written out")
+                raise _page_header_error("a field's number is written out")
             number, kind = number + (head >> 4), head & 0x0F
             if kind in _INTEGERS or kind == _BINARY:
                 raw = shift = 0
                 while (byte := body[at]) >= _MORE:
                     raw, at, shift = raw | (byte & 0x7F) << shift, at + 1, shift + 7
                     if shift >= 7 * _LONGEST_NUMBER:
-                        raise _no_header("a number does not end")
+                        raise _page_header_error("a number does not end")
                 raw, at = raw | byte << shift, at + 1
                 if kind == _BINARY:
                     at += raw
@@ -155,15 +155,15 @@ def page_header(body: bytes, start: int, end: int) -> PageHeader:  # noqa: C901,
                     values, is_dictionary = raw >> 1 ^ -(raw & 1), around == [_DICTIONARY]
             elif kind == _STRUCT:
                 if len(around) >= _STRUCTURE_DEPTH:
-                    raise _no_header("structures nest too deep")
+                    raise _page_header_error("structures nest too deep")
                 around.append(number)
                 number = 0
             elif kind in _FIXED:
                 at += _FIXED[kind]
             else:
-                raise _no_header(f"a page's header has no value of kind {kind}")
+                raise _page_header_error(f"a page's header has no value of kind {kind}")
             if at > end:
-                raise _no_header("it ends early")
+                raise _page_header_error("it ends early")
     except (IndexError, ValueError) as error:
         raise OSError(f"the header of the page at byte {start} is no Thrift") from error
     at += 1
@@ -222,7 +222,7 @@ _ELEMENTS: Final = {
 the one that a list declares; with the latter, the rest of the footer would be read differently."""
 
 
-def chunk_values(body: bytes, start: int, end: int) -> set[ChunkValue]:  # noqa: C901, PLR0912, PLR0915 - one loop without calls
+def read_chunk_values(body: bytes, start: int, end: int) -> set[ChunkValue]:  # noqa: C901, PLR0912, PLR0915 - one loop without calls
     """Return the values in a footer that PyArrow does not validate, without duplicates.
 
     Args:
@@ -252,15 +252,15 @@ def chunk_values(body: bytes, start: int, end: int) -> set[ChunkValue]:  # noqa:
             continue
         kind = head & 0x0F
         if head < _NEXT_FIELD:
-            number, at = _field_number(body, at, number)
+            number, at = _read_field_id(body, at, number)
         else:
             number += head >> 4
         place = path << 6 | number
         if place in _ENCRYPTION:
-            raise _no_header("a column is encrypted")
+            raise _page_header_error("a column is encrypted")
         size = 1
         if kind in {_LIST, _SET}:
-            kind, size, at = _list_head(body, at, end, place)
+            kind, size, at = _read_list_header(body, at, end, place)
             if place == _CHUNK:
                 column = 0
             if place in _MEASURED:
@@ -285,34 +285,34 @@ def chunk_values(body: bytes, start: int, end: int) -> set[ChunkValue]:  # noqa:
                 elif place in _NUMBERS:
                     found.add(ChunkValue(column, _NUMBERS[place], raw >> 1 ^ -(raw & 1)))
         else:
-            raise _no_header(f"a footer has no value of kind {kind}")
+            raise _page_header_error(f"a footer has no value of kind {kind}")
         if at > end:
             raise IndexError("it ends early")
 
 
-def _list_head(body: bytes, at: int, end: int, place: int) -> tuple[int, int, int]:
+def _read_list_header(body: bytes, at: int, end: int, place: int) -> tuple[int, int, int]:
     """Return the kind and the number of a list's elements, and the offset after its header."""
     head = body[at]
     at += 1
     kind, size = head & 0x0F, head >> 4
     if size == _LONG_LIST:
-        size, at = _number(body, at)
+        size, at = _read_varint(body, at)
     if size > end - at:
-        raise _no_header(f"it declares {size} elements, more than there are bytes")
+        raise _page_header_error(f"it declares {size} elements, more than there are bytes")
     if size and kind != _ELEMENTS.get(place, kind):
-        raise _no_header(f"it declares a list with elements of kind {kind}")
+        raise _page_header_error(f"it declares a list with elements of kind {kind}")
     return _BYTE if kind in _BOOLEANS or not size else kind, size, at
 
 
-def _field_number(body: bytes, at: int, before: int) -> tuple[int, int]:
+def _read_field_id(body: bytes, at: int, before: int) -> tuple[int, int]:
     """Return a field id that is not delta-encoded, and the offset after it."""
-    raw, at = _number(body, at)
+    raw, at = _read_varint(body, at)
     if not before + 15 < raw >> 1 < _FIELDS or raw & 1:
-        raise _no_header("a field is there twice, or its number is not the shortest")
+        raise _page_header_error("a field is there twice, or its number is not the shortest")
     return raw >> 1, at
 
 
-def _number(body: bytes, at: int) -> tuple[int, int]:
+def _read_varint(body: bytes, at: int) -> tuple[int, int]:
     """Return the varint at an offset, and the offset after it."""
     found = shift = 0
     while (byte := body[at]) >= _MORE and shift < 7 * _LONGEST_NUMBER:
@@ -320,11 +320,11 @@ def _number(body: bytes, at: int) -> tuple[int, int]:
     return found | byte << shift, at + 1
 
 
-def _no_header(why: str) -> ValueError:
+def _page_header_error(why: str) -> ValueError:
     return ValueError(why)
 
 
-class _Compact:
+class _CompactReader:
     """Reader of structures in Thrift's compact protocol."""
 
     __slots__ = ("_body", "_end", "position")
@@ -334,87 +334,87 @@ class _Compact:
         self._end = end
         self.position = start
 
-    def _byte(self) -> int:
+    def _read_byte(self) -> int:
         if self.position >= self._end:
             raise IndexError("it ends early")
         self.position += 1
         return self._body[self.position - 1]
 
-    def _unsigned(self) -> int:
-        found = self._byte()
+    def _read_unsigned_varint(self) -> int:
+        found = self._read_byte()
         if found < 0x80:  # noqa: PLR2004
             return found
         found &= 0x7F
         for shift in range(7, 7 * _LONGEST_NUMBER, 7):
-            byte = self._byte()
+            byte = self._read_byte()
             found |= (byte & 0x7F) << shift
             if byte < 0x80:  # noqa: PLR2004
                 return found
         raise ValueError("a number does not end")
 
-    def integer(self) -> int:
+    def read_integer(self) -> int:
         """Return the next number."""
-        raw = self._unsigned()
+        raw = self._read_unsigned_varint()
         return raw >> 1 ^ -(raw & 1)
 
     def fields(self) -> Iterator[tuple[int, int]]:
         """Yield the id and the kind of each field of a structure; the caller reads the value."""
         number = 0
-        while head := self._byte():
+        while head := self._read_byte():
             step = head >> 4
-            number = number + step if step else self.integer()
+            number = number + step if step else self.read_integer()
             yield number, head & 0x0F
 
-    def list_size(self) -> int:
+    def read_list_size(self) -> int:
         """Return the number of elements of the list at the current position.
 
         Raises:
             ValueError: The list declares more elements than there are bytes left.
         """
-        return self._checked(self._list_head()[0])
+        return self._check_size(self._read_list_header()[0])
 
-    def _checked(self, size: int) -> int:
+    def _check_size(self, size: int) -> int:
         if size > self._end - self.position:
             raise ValueError(f"it declares {size} elements, more than there are bytes")
         return size
 
-    def _list_head(self) -> tuple[int, int]:
-        head = self._byte()
+    def _read_list_header(self) -> tuple[int, int]:
+        head = self._read_byte()
         size = head >> 4
-        size = self._unsigned() if size == _LONG_LIST else size
+        size = self._read_unsigned_varint() if size == _LONG_LIST else size
         return size, head & 0x0F
 
-    def skip(self, kind: int, depth: int = 0) -> None:
+    def skip_value(self, kind: int, depth: int = 0) -> None:
         """Skip a value."""
         if depth > _STRUCTURE_DEPTH:
             raise ValueError("structures nest too deep")
         if kind in _FIXED:
             self.position += _FIXED[kind]
         elif kind in _INTEGERS:
-            self._unsigned()
+            self._read_unsigned_varint()
         elif kind == _BINARY:
-            length = self._unsigned()
+            length = self._read_unsigned_varint()
             self.position += length
         elif kind == _STRUCT:
             for _, inside in self.fields():
-                self.skip(inside, depth + 1)
+                self.skip_value(inside, depth + 1)
         else:
             self._skip_container(kind, depth + 1)
 
     def _skip_container(self, kind: int, depth: int) -> None:
         if kind in {_LIST, _SET}:
-            size, inside = self._list_head()
+            size, inside = self._read_list_header()
             kinds = [inside]
         elif kind == _MAP:
-            size = self._unsigned()
-            both = self._byte() if size else 0
+            size = self._read_unsigned_varint()
+            both = self._read_byte() if size else 0
             kinds = [both >> 4, both & 0x0F]
         else:
             raise ValueError(f"no value is of kind {kind}")
-        for _ in range(self._checked(size)):
+        for _ in range(self._check_size(size)):
             for each in kinds:
                 # Inside a container a boolean takes a byte.
-                self.skip(_BYTE if each in _BOOLEANS else each, depth)
+                self.skip_value(_BYTE if each in _BOOLEANS else each, depth)
 
 
 ROWS_FLOOR: Final = 1 << 16
@@ -457,7 +457,7 @@ _TRAILER_BYTES: Final = 8
 _MAGIC: Final = b"PAR1"
 
 
-def bounded_table(body: bytes, file: str, columns: Sequence[str] | None = None) -> pa.Table:
+def read_bounded_table(body: bytes, file: str, columns: Sequence[str] | None = None) -> pa.Table:
     """Return the rows of a Parquet file as a table, within the limits for its size.
 
     Args:
@@ -469,10 +469,10 @@ def bounded_table(body: bytes, file: str, columns: Sequence[str] | None = None) 
         TooLargeError: The file declares or decodes to more than the limits of its size.
         pa.ArrowException, OSError: The bytes are no Parquet file.
     """
-    return opened(body, file, columns).table()
+    return open_checked_parquet(body, file, columns).table()
 
 
-def arrow_owned(body: bytes) -> pa.BufferReader:
+def copy_to_arrow_memory(body: bytes) -> pa.BufferReader:
     """Return a copy of a file in Arrow's memory, safe to read with Arrow's threads.
 
     Arrow's threads release their buffers shortly after the rows are returned. Releasing a Python
@@ -480,7 +480,7 @@ def arrow_owned(body: bytes) -> pa.BufferReader:
     exits crashes the process.
 
     Example:
-        >>> arrow_owned(b"abc").read()
+        >>> copy_to_arrow_memory(b"abc").read()
         b'abc'
     """
     import pyarrow as pa
@@ -491,7 +491,9 @@ def arrow_owned(body: bytes) -> pa.BufferReader:
     return pa.BufferReader(buffer)
 
 
-def opened(body: bytes, file: str, columns: Sequence[str] | None = None) -> BoundedFile:
+def open_checked_parquet(
+    body: bytes, file: str, columns: Sequence[str] | None = None
+) -> BoundedParquetFile:
     """Open a Parquet file after checking its footer.
 
     Args:
@@ -507,14 +509,14 @@ def opened(body: bytes, file: str, columns: Sequence[str] | None = None) -> Boun
 
     size = len(body)
     footer = check_footer(body, size, file)
-    kind = _whole_file() if columns is None else parquet.ParquetFile
+    kind = _whole_file_class() if columns is None else parquet.ParquetFile
     arrow = kind(
-        arrow_owned(body),
+        copy_to_arrow_memory(body),
         page_checksum_verification=True,
         thrift_container_size_limit=footer.longest_list,
     )
     check_chunks(arrow.metadata, footer, file)
-    found = BoundedFile(body, file, columns, arrow)
+    found = BoundedParquetFile(body, file, columns, arrow)
     found.check_rows()
     return found
 
@@ -533,14 +535,14 @@ def read_metadata(tail: bytes, file: str) -> parquet.FileMetaData:
     import pyarrow as pa
 
     footer = check_footer(tail, len(tail), file)
-    found: parquet.FileMetaData = _whole_file()(
+    found: parquet.FileMetaData = _whole_file_class()(
         pa.BufferReader(tail), thrift_container_size_limit=footer.longest_list
     ).metadata
     check_chunks(found, footer, file)
     return found
 
 
-def opened_stream(stream: IO[bytes], size: int, file: str) -> parquet.ParquetFile:
+def open_parquet_stream(stream: IO[bytes], size: int, file: str) -> parquet.ParquetFile:
     """Open a data file for reading in batches; only its footer is limited, not its rows.
 
     Texts are read as dictionary arrays, so that a repeated one takes memory once.
@@ -598,16 +600,16 @@ def check_footer(tail: bytes, size: int, file: str) -> CheckedFooter:
             f"{file} is no Parquet file, or is torn: it does not end with a footer; write it again"
         )
     if length > FOOTER_BYTES:
-        raise _too_large(file, f"the footer has {length} bytes", FOOTER_BYTES, "bytes")
+        raise _too_large_error(file, f"the footer has {length} bytes", FOOTER_BYTES, "bytes")
     start = len(tail) - _TRAILER_BYTES - length
     try:
         # First: it rejects duplicate fields, of which Thrift keeps the last.
-        values = chunk_values(tail, start, start + length)
+        values = read_chunk_values(tail, start, start + length)
         depth = schema_depth(tail, start, start + length, SCHEMA_DEPTH)
     except (IndexError, ValueError) as error:
         raise InvalidInputError(f"{file} has a footer that cannot be read: {error}") from error
     if depth > SCHEMA_DEPTH:
-        raise _too_large(file, f"the schema nests {depth} levels", SCHEMA_DEPTH, "levels")
+        raise _too_large_error(file, f"the schema nests {depth} levels", SCHEMA_DEPTH, "levels")
     return CheckedFooter(_CONTAINER_FLOOR + length // _ELEMENT_BYTES, values)
 
 
@@ -640,14 +642,14 @@ def check_chunks(metadata: parquet.FileMetaData, footer: CheckedFooter, file: st
                 "columns; write the file again"
             )
     for each in footer.values:
-        if each.part != "chunks" and not _fits(metadata.schema.column(each.column), each):
+        if each.part != "chunks" and not _matches_column(metadata.schema.column(each.column), each):
             raise InvalidInputError(
                 f"{file} has a footer whose {each.part} of column {each.column} do not fit its "
                 f"schema: {each.value}; write the file again"
             )
 
 
-def _fits(column: Any, found: ChunkValue) -> bool:
+def _matches_column(column: Any, found: ChunkValue) -> bool:
     value, kind = found.value, column.physical_type
     if found.part == "physical type":
         return 0 <= value < len(_TYPES) and _TYPES[value] == kind
@@ -663,7 +665,7 @@ def _fits(column: Any, found: ChunkValue) -> bool:
 
 
 @frozen
-class BoundedFile:
+class BoundedParquetFile:
     """A Parquet file whose footer is within the limits.
 
     Attributes:
@@ -686,7 +688,7 @@ class BoundedFile:
         """
         metadata = self.arrow.metadata
         groups = metadata.num_row_groups
-        self._refuse(
+        self._check_limit(
             groups,
             ROW_GROUPS_FLOOR,
             1 / ROW_GROUP_BYTES,
@@ -696,12 +698,12 @@ class BoundedFile:
         rows = max(
             metadata.num_rows, sum(metadata.row_group(each).num_rows for each in range(groups))
         )
-        self._refuse(rows, ROWS_FLOOR, ROWS_PER_BYTE, f"it has {rows} rows", "rows")
+        self._check_limit(rows, ROWS_FLOOR, ROWS_PER_BYTE, f"it has {rows} rows", "rows")
 
-    def _refuse(self, found: int, floor: int, per_byte: float, what: str, unit: str) -> None:
+    def _check_limit(self, found: int, floor: int, per_byte: float, what: str, unit: str) -> None:
         most = floor + int(per_byte * len(self.body))
         if found > most:
-            raise _too_large(self.name, what, most, unit)
+            raise _too_large_error(self.name, what, most, unit)
 
     def table(self) -> pa.Table:
         """Return the rows.
@@ -710,7 +712,7 @@ class BoundedFile:
             TooLargeError: Pages or rows decode to more than the limits.
             pa.ArrowException, OSError: The file is damaged.
         """
-        self._check_decoded()
+        self._check_dictionary_texts()
         wanted = None if self.columns is None else list(self.columns)
         # Threads take longer to begin than a small file takes to read.
         return self.arrow.read(wanted, use_threads=len(self.body) > _SMALL_BYTES)
@@ -724,21 +726,21 @@ class BoundedFile:
             TooLargeError: Pages hold more than the limits.
             pa.ArrowException, OSError: The file is damaged.
         """
-        leaves = self._leaves()
+        leaves = self._leaf_columns()
         self._check_pages(leaves)
-        reader = self._with_dictionaries([each.path for each in leaves if each.is_text])
+        reader = self._open_with_dictionaries([each.path for each in leaves if each.is_text])
         wanted = None if self.columns is None else list(self.columns)
         yield from reader.iter_batches(_BATCH_ROWS, columns=wanted, use_threads=False)
 
-    def _with_dictionaries(self, paths: list[str]) -> parquet.ParquetFile:
+    def _open_with_dictionaries(self, paths: list[str]) -> parquet.ParquetFile:
         from pyarrow import parquet
 
         # The footer is within the limits, and is not parsed again.
         return parquet.ParquetFile(
-            arrow_owned(self.body), metadata=self.arrow.metadata, read_dictionary=paths
+            copy_to_arrow_memory(self.body), metadata=self.arrow.metadata, read_dictionary=paths
         )
 
-    def _leaves(self) -> list[_Leaf]:
+    def _leaf_columns(self) -> list[_LeafColumn]:
         metadata, schema = self.arrow.metadata, self.arrow.metadata.schema
         found = []
         for index in range(metadata.num_columns):
@@ -747,34 +749,36 @@ class BoundedFile:
             if self.columns is None or any(f"{path}.".startswith(f"{e}.") for e in self.columns):
                 kind = column.physical_type
                 width = column.length if kind == "FIXED_LEN_BYTE_ARRAY" else _SLOT_BYTES
-                found.append(_Leaf(index, path, kind == "BYTE_ARRAY", max(width, _SLOT_BYTES)))
+                found.append(
+                    _LeafColumn(index, path, kind == "BYTE_ARRAY", max(width, _SLOT_BYTES))
+                )
         return found
 
-    def _check_pages(self, leaves: Sequence[_Leaf]) -> list[_Pages]:
+    def _check_pages(self, leaves: Sequence[_LeafColumn]) -> list[_PageSums]:
         """Check the decompressed size of the pages, and return the sums of each leaf."""
         metadata = self.arrow.metadata
         groups = [metadata.row_group(each) for each in range(metadata.num_row_groups)]
         unpacked = decoded = 0
         found = []
         for leaf in leaves:
-            pages = _Pages()
+            pages = _PageSums()
             for group in groups:
-                self._walk(group.column(leaf.index), pages)
+                self._sum_page_headers(group.column(leaf.index), pages)
             what = f"column {leaf.path} has {pages.values} values"
-            self._refuse(pages.values, VALUES_FLOOR, VALUES_PER_BYTE, what, "values")
+            self._check_limit(pages.values, VALUES_FLOOR, VALUES_PER_BYTE, what, "values")
             unpacked += pages.unpacked
             what = f"pages unpack to {unpacked} bytes"
-            self._refuse(unpacked, PAGES_FLOOR, PAGES_PER_BYTE, what, "bytes of pages")
+            self._check_limit(unpacked, PAGES_FLOOR, PAGES_PER_BYTE, what, "bytes of pages")
             decoded += leaf.width * pages.values
-            self._refuse_decoded(decoded)
+            self._check_decoded_size(decoded)
             found.append(pages)
         return found
 
-    def _refuse_decoded(self, found: int) -> None:
+    def _check_decoded_size(self, found: int) -> None:
         what = f"rows decode to {found} bytes or more"
-        self._refuse(found, DECODED_FLOOR, DECODED_PER_BYTE, what, "bytes of rows")
+        self._check_limit(found, DECODED_FLOOR, DECODED_PER_BYTE, what, "bytes of rows")
 
-    def _walk(self, chunk: Any, into: _Pages) -> None:
+    def _sum_page_headers(self, chunk: Any, into: _PageSums) -> None:
         """Add up the page headers of a column chunk, in the order in which Arrow reads pages."""
         start = chunk.data_page_offset
         dictionary = chunk.dictionary_page_offset
@@ -785,7 +789,7 @@ class BoundedFile:
             raise OSError(f"column {chunk.path_in_schema} lies outside of the file")
         values = 0
         while start < end and values < chunk.num_values:
-            header = page_header(self.body, start, end)
+            header = read_page_header(self.body, start, end)
             into.unpacked += header.unpacked
             if header.is_dictionary:
                 into.entry = max(into.entry, header.unpacked)
@@ -794,13 +798,13 @@ class BoundedFile:
             start = header.end
         into.values += max(values, chunk.num_values)
 
-    def _check_decoded(self) -> None:
+    def _check_dictionary_texts(self) -> None:
         """Check the size of texts that are decoded from dictionaries."""
-        leaves = self._leaves()
+        leaves = self._leaf_columns()
         sums = self._check_pages(leaves)
         total = sum(leaf.width * each.values for leaf, each in zip(leaves, sums, strict=True))
         total += sum(each.unpacked for each in sums)
-        self._refuse_decoded(total)
+        self._check_decoded_size(total)
         repeated = [
             (leaf.path, each.entry * each.values)
             for leaf, each in zip(leaves, sums, strict=True)
@@ -811,14 +815,14 @@ class BoundedFile:
             return
         # An entry may be as long as its whole dictionary; usually none is, so take the exact sum.
         for path, _ in repeated:
-            reader = self._with_dictionaries([path])
+            reader = self._open_with_dictionaries([path])
             for batch in reader.iter_batches(_BATCH_ROWS, columns=[path], use_threads=False):
-                total += _text_bytes(batch.column(0))
-                self._refuse_decoded(total)
+                total += _decoded_text_bytes(batch.column(0))
+                self._check_decoded_size(total)
 
 
 @frozen
-class _Leaf:
+class _LeafColumn:
     """A leaf column: its index, its path, and the size of a value's slot in bytes."""
 
     index: int
@@ -827,7 +831,7 @@ class _Leaf:
     width: int
 
 
-class _Pages:
+class _PageSums:
     """Sums over the pages of a leaf: decompressed bytes, values, the largest dictionary."""
 
     def __init__(self) -> None:
@@ -836,7 +840,7 @@ class _Pages:
         self.entry = 0
 
 
-def _text_bytes(array: Any) -> int:
+def _decoded_text_bytes(array: Any) -> int:
     """Return the size of a column's texts in bytes, counting each repetition."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -848,11 +852,11 @@ def _text_bytes(array: Any) -> int:
         lengths = pc.cast(pc.binary_length(array.dictionary), pa.int64())
         return int(pc.sum(lengths.take(array.indices)).as_py() or 0)
     if pa.types.is_struct(kind):
-        return sum(map(_text_bytes, array.flatten()))
+        return sum(map(_decoded_text_bytes, array.flatten()))
     if pa.types.is_map(kind):
-        return _text_bytes(array.keys) + _text_bytes(array.items)
+        return _decoded_text_bytes(array.keys) + _decoded_text_bytes(array.items)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return _text_bytes(array.flatten())
+        return _decoded_text_bytes(array.flatten())
     return int(array.nbytes)
 
 
@@ -871,32 +875,32 @@ def python_values(array: Any) -> list[Any]:
     kind = array.type
     if pa.types.is_dictionary(kind):
         places = array.indices
-        places = _numbers(places.fill_null(_NOWHERE) if places.null_count else places)
-        return [*map(_texts_at(array.dictionary, {*places}).__getitem__, places)]
+        places = _number_list(places.fill_null(_NOWHERE) if places.null_count else places)
+        return [*map(_dictionary_texts_at(array.dictionary, {*places}).__getitem__, places)]
     if pa.types.is_struct(kind):
-        return _structs(array)
+        return _struct_rows(array)
     if pa.types.is_map(kind):
         keys, items = python_values(array.keys), python_values(array.items)
         return [
             None if span is None else dict(zip(keys[span], items[span], strict=True))
-            for span in _spans(array)
+            for span in _list_slices(array)
         ]
     if pa.types.is_list(kind):
         values = python_values(array.values)
-        return [None if span is None else values[span] for span in _spans(array)]
+        return [None if span is None else values[span] for span in _list_slices(array)]
     if not array.null_count and (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
-        return _numbers(array)
+        return _number_list(array)
     found: list[Any] = array.to_pylist()
     return found
 
 
-def _numbers(array: Any) -> list[Any]:
+def _number_list(array: Any) -> list[Any]:
     """Return an array of numbers without nulls as a list, ten times faster than Arrow does."""
     found: list[Any] = array.to_numpy(zero_copy_only=False).tolist()
     return found
 
 
-def _texts_at(array: Any, places: AbstractSet[int]) -> dict[int, Any]:
+def _dictionary_texts_at(array: Any, places: AbstractSet[int]) -> dict[int, Any]:
     """Return the texts at the given indexes of a dictionary; a batch uses few of them."""
     import pyarrow as pa
 
@@ -914,14 +918,16 @@ def _texts_at(array: Any, places: AbstractSet[int]) -> dict[int, Any]:
     return found
 
 
-def _structs(array: Any) -> list[Any]:
+def _struct_rows(array: Any) -> list[Any]:
     names = [each.name for each in array.type]
     rows: list[Any] = [None] * len(array)
     if array.null_count == len(array):
         return rows
     members = [python_values(each) for each in array.flatten()]
     present = zip(*members, strict=True) if members else repeat((), len(array))
-    for row, (is_there, values) in enumerate(zip(_numbers(array.is_valid()), present, strict=True)):
+    for row, (is_there, values) in enumerate(
+        zip(_number_list(array.is_valid()), present, strict=True)
+    ):
         if is_there:
             rows[row] = {
                 name: value for name, value in zip(names, values, strict=True) if value is not None
@@ -929,13 +935,13 @@ def _structs(array: Any) -> list[Any]:
     return rows
 
 
-def _spans(array: Any) -> Iterator[slice | None]:
-    offsets = _numbers(array.offsets)
-    for row, is_there in enumerate(_numbers(array.is_valid())):
+def _list_slices(array: Any) -> Iterator[slice | None]:
+    offsets = _number_list(array.offsets)
+    for row, is_there in enumerate(_number_list(array.is_valid())):
         yield slice(offsets[row], offsets[row + 1]) if is_there else None
 
 
-def _too_large(file: str, what: str, most: int, unit: str) -> TooLargeError:
+def _too_large_error(file: str, what: str, most: int, unit: str) -> TooLargeError:
     return TooLargeError(
         f"{file}: {what}, and the limit for a file of its size is {most} {unit}, which is more "
         "than writers are known to make: have its owner write it again, or leave it out"
@@ -943,7 +949,7 @@ def _too_large(file: str, what: str, most: int, unit: str) -> TooLargeError:
 
 
 @cache
-def _whole_file() -> type[parquet.ParquetFile]:
+def _whole_file_class() -> type[parquet.ParquetFile]:
     from pyarrow import parquet
 
     class WholeFile(parquet.ParquetFile):  # type: ignore[misc]

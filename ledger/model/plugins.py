@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 
-class Offer(NamedTuple):
+class PluginEntryPoint(NamedTuple):
     """Entry point of an installed package.
 
     Attributes:
@@ -43,17 +43,17 @@ class Offer(NamedTuple):
         return EntryPoint(self.name, self.value, "").load()
 
 
-def offers(group: str) -> tuple[Offer, ...]:
+def installed_entry_points(group: str) -> tuple[PluginEntryPoint, ...]:
     """Return the entry points of installed packages in a group.
 
     They are cached for the process until `sys.path` changes or `reload_plugins` is called.
     """
-    return _offers(group, tuple(map(str, sys.path)))
+    return _find_entry_points(group, tuple(map(str, sys.path)))
 
 
 def reload_plugins() -> None:
     """Clear the cache of entry points, after a package was installed."""
-    _offers.cache_clear()
+    _find_entry_points.cache_clear()
 
 
 def load(group: str, name: str) -> Any:
@@ -62,29 +62,29 @@ def load(group: str, name: str) -> Any:
     Raises:
         MissingDependencyError: No installed package has it, or it cannot be imported.
     """
-    offered = next((each for each in offers(group) if each.name == name), None)
+    offered = next((each for each in installed_entry_points(group) if each.name == name), None)
     if offered is None:
-        raise missing(name, names(group))
-    return _loaded(offered)
+        raise missing_plugin_error(name, names(group))
+    return _load_entry_point(offered)
 
 
 def names(group: str) -> set[str]:
     """Return the names of the entry points in a group."""
-    return {each.name for each in offers(group)}
+    return {each.name for each in installed_entry_points(group)}
 
 
-def load_all(group: str) -> dict[str, Any]:
+def load_all_plugins(group: str) -> dict[str, Any]:
     """Return the objects of all entry points in a group, by name.
 
     Raises:
         MissingDependencyError: One of them cannot be imported.
     """
     # A package that is on the path twice has each entry point twice.
-    offered = {each.name: each for each in offers(group)}
-    return {name: _loaded(each) for name, each in sorted(offered.items())}
+    offered = {each.name: each for each in installed_entry_points(group)}
+    return {name: _load_entry_point(each) for name, each in sorted(offered.items())}
 
 
-def missing(name: str, others: set[str]) -> MissingDependencyError:
+def missing_plugin_error(name: str, others: set[str]) -> MissingDependencyError:
     """Return the error for a missing entry point, with the names that exist."""
     instead = f", but {', '.join(sorted(others))}" if others else ""
     return MissingDependencyError(
@@ -93,7 +93,7 @@ def missing(name: str, others: set[str]) -> MissingDependencyError:
     )
 
 
-def unloadable(offered: Offer, error: Exception) -> MissingDependencyError:
+def unloadable_plugin_error(offered: PluginEntryPoint, error: Exception) -> MissingDependencyError:
     """Return the error for an entry point that cannot be imported."""
     return MissingDependencyError(
         f"{offered.name} ({offered.value}) cannot be loaded: {error}; reinstall lakeledger"
@@ -101,22 +101,25 @@ def unloadable(offered: Offer, error: Exception) -> MissingDependencyError:
 
 
 @lru_cache(maxsize=32)
-def _offers(group: str, path: tuple[str, ...]) -> tuple[Offer, ...]:
+def _find_entry_points(group: str, path: tuple[str, ...]) -> tuple[PluginEntryPoint, ...]:
     del path
     # Imported late: processes that only read need no entry points.
     from importlib.metadata import entry_points
 
-    return tuple(Offer(each.name, each.value, _package(each)) for each in entry_points(group=group))
+    return tuple(
+        PluginEntryPoint(each.name, each.value, _package_name(each))
+        for each in entry_points(group=group)
+    )
 
 
-def _package(point: EntryPoint) -> str:
+def _package_name(point: EntryPoint) -> str:
     # A metadata folder without a METADATA file has no name.
     name = getattr(point.dist, "name", None) or ""
     return re.sub("[-_.]+", "-", name).lower()
 
 
-def _loaded(offered: Offer) -> Any:
+def _load_entry_point(offered: PluginEntryPoint) -> Any:
     try:
         return offered.load()
     except (ImportError, AttributeError) as error:
-        raise unloadable(offered, error) from error
+        raise unloadable_plugin_error(offered, error) from error

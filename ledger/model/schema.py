@@ -3,7 +3,7 @@
 Source: Paimon's TableSchema (`schema/schema-N`) and the DLF metadata API's Schema and ViewSchema.
 
 A commit looks up columns by name or id a dozen times. Most commits change no column, so the index
-of the columns is cached and shared between states (`indexed`).
+of the columns is cached and shared between states (`column_index_of`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from attrs import evolve, field, frozen
 
 import ledger.model.arguments as its
-from ledger.model.arguments import takes
+from ledger.model.arguments import validate_arguments
 from ledger.model.errors import ColumnNotFoundError
-from ledger.model.messages import html_table, meant
+from ledger.model.messages import html_table, name_hint
 from ledger.model.types import DataField, DataType, assign_field_ids, type_places, walk_ids
 from ledger.model.types.text import format_type, parse_type
 
@@ -51,7 +51,7 @@ FieldIdPolicy = Literal["paimon", "iceberg"]
 """Numbering rule of a table's field ids: Paimon's gives ids to columns and ROW members, from 0;
 Iceberg's gives ids to list elements, map keys and map values, too, from 1."""
 
-_A_TYPE = its.a("a type, or its text", DataType)
+_A_TYPE = its.instance_of("a type, or its text", DataType)
 SCHEMA_FILE_VERSION = 3
 SYSTEM_FIELD_ID_START = 1_073_741_823
 
@@ -119,11 +119,11 @@ class Schema:
     field_id_policy: FieldIdPolicy = "paimon"
 
     @highest_field_id.default
-    def _highest(self) -> int:
+    def _default_highest_field_id(self) -> int:
         return highest_field_id(self.fields)
 
     @classmethod
-    @takes(
+    @validate_arguments(
         columns=its.by_name,
         partition_keys=its.paths,
         primary_keys=its.paths,
@@ -191,7 +191,7 @@ class Schema:
         for each in self.fields:
             if each.name == name:
                 return each
-        raise ColumnNotFoundError(f"column {name} does not exist; {meant(name, self.names)}")
+        raise ColumnNotFoundError(f"column {name} does not exist; {name_hint(name, self.names)}")
 
     def with_options(self, options: Mapping[str, str]) -> Schema:
         """Return this schema with other options."""
@@ -247,7 +247,7 @@ class ColumnIndex:
     fields: tuple[DataField, ...]
     _of_names: dict[Callable[[tuple[str, ...]], Any], Any] = field(factory=dict, init=False)
 
-    def of_names(self, ask: Callable[[tuple[str, ...]], R]) -> R:
+    def compute_from_names(self, ask: Callable[[tuple[str, ...]], R]) -> R:
         """Return the result of a function of the column names, computed once and cached."""
         if ask not in self._of_names:
             self._of_names[ask] = ask(self.names)
@@ -289,13 +289,13 @@ class ColumnIndex:
 _recent: tuple[ColumnIndex, ...] = ()
 
 
-def indexed(fields: tuple[DataField, ...]) -> ColumnIndex:
+def column_index_of(fields: tuple[DataField, ...]) -> ColumnIndex:
     """Return the cached index of a tuple of columns, by identity; create it if there is none.
 
     Example:
         >>> from ledger.model.types import IntType
         >>> fields = (DataField(0, "a", IntType()),)
-        >>> indexed(fields).names, indexed(fields) is indexed(fields)
+        >>> column_index_of(fields).names, column_index_of(fields) is column_index_of(fields)
         (('a',), True)
     """
     global _recent  # noqa: PLW0603 - the only place that sets it
@@ -307,7 +307,7 @@ def indexed(fields: tuple[DataField, ...]) -> ColumnIndex:
     return found
 
 
-def shared(fields: tuple[DataField, ...]) -> tuple[DataField, ...]:
+def reuse_indexed_columns(fields: tuple[DataField, ...]) -> tuple[DataField, ...]:
     """Return the equal tuple of columns that was indexed recently, or the given one.
 
     A decided event is folded afterwards, and both steps build the same columns: sharing one tuple
@@ -317,10 +317,10 @@ def shared(fields: tuple[DataField, ...]) -> tuple[DataField, ...]:
     Example:
         >>> from ledger.model.types import ArrayType, IntType
         >>> one, two = ((DataField(0, "a", IntType()),) for _ in range(2))
-        >>> indexed(one).names, shared(two) is one
+        >>> column_index_of(one).names, reuse_indexed_columns(two) is one
         (('a',), True)
         >>> one, two = ((DataField(0, "a", ArrayType(IntType(), element_id=n)),) for n in (1, 2))
-        >>> indexed(one).names, one == two, shared(two) is one
+        >>> column_index_of(one).names, one == two, reuse_indexed_columns(two) is one
         (('a',), True, False)
     """
     for each in _recent:

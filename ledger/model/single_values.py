@@ -31,7 +31,7 @@ from typing import Any
 
 import ledger.model.types as t
 from ledger.model.errors import InvalidInputError, UnsupportedError
-from ledger.model.file_change import PartitionValue, kept_at
+from ledger.model.file_change import PartitionValue, sidecar_location_of
 from ledger.model.messages import excerpt
 from ledger.model.types.text import format_type
 
@@ -140,17 +140,17 @@ def parse_time(text: str, digits: int) -> int:
     return (hour * 3600 + minute * 60 + second) * int(10**digits) + units
 
 
-def moment_text(count: int, digits: int) -> str:
+def timestamp_text(count: int, digits: int) -> str:
     """Return a timestamp as ISO 8601 text with all digits of its fraction, without an offset.
 
-    >>> moment_text(-1, 6)
+    >>> timestamp_text(-1, 6)
     '1969-12-31T23:59:59.999999'
     """
     days, within = divmod(count, SECONDS_A_DAY * 10**digits)
     return f"{date_text(days)}T{time_text(within, digits)}"
 
 
-def parse_moment(text: str, digits: int) -> tuple[int, str | None]:
+def parse_timestamp(text: str, digits: int) -> tuple[int, str | None]:
     """Return an ISO 8601 timestamp as units since 1970 in UTC, and the offset of the text.
 
     A date alone is its midnight; a text without an offset is UTC.
@@ -159,7 +159,7 @@ def parse_moment(text: str, digits: int) -> tuple[int, str | None]:
         ValueError: The text is not a timestamp, or has more digits than the unit.
 
     Example:
-        >>> parse_moment("1970-01-01T01:00:00.5+01:00", 6)
+        >>> parse_timestamp("1970-01-01T01:00:00.5+01:00", 6)
         (500000, '+01:00')
     """
     found = _MOMENT_TEXT.fullmatch(text)
@@ -195,10 +195,14 @@ def is_comparable(data_type: t.DataType) -> bool:
     return data_type.root in _WRITERS
 
 
-def has_room(value: Value, data_type: t.DataType) -> bool:
+def is_in_integer_range(value: Value, data_type: t.DataType) -> bool:
     """Return True if a value is within the range of its integer type, or the type is another one.
 
-    >>> has_room(127, t.TinyIntType()), has_room(128, t.TinyIntType()), has_room("x", t.DateType())
+    >>> (
+    ...     is_in_integer_range(127, t.TinyIntType()),
+    ...     is_in_integer_range(128, t.TinyIntType()),
+    ...     is_in_integer_range("x", t.DateType()),
+    ... )
     (True, False, True)
     """
     bits = WHOLE_BITS.get(data_type.root)
@@ -210,10 +214,10 @@ def unit_digits(data_type: t.TimeType | t.TimestampType | t.LocalZonedTimestampT
     return _NANOSECONDS if data_type.precision > _MICROSECONDS else _MICROSECONDS
 
 
-def single_precision(number: float) -> float:
+def round_to_float32(number: float) -> float:
     """Return a number rounded to single precision (FLOAT); infinite beyond its range.
 
-    >>> single_precision(0.1)
+    >>> round_to_float32(0.1)
     0.10000000149011612
     """
     try:
@@ -273,10 +277,10 @@ def decode_value(value: PartitionValue, data_type: t.DataType) -> Value | None:
     """
     if value is None:
         return None
-    if kept_at(value) is not None:
+    if sidecar_location_of(value) is not None:
         raise InvalidInputError("the partition's value was erased, or is kept elsewhere")
     try:
-        found = _decoded(value, data_type)
+        found = _decode_json_value(value, data_type)
     except (ValueError, OverflowError) as error:
         raise InvalidInputError(
             f"partition value {excerpt(value)} is no {format_type(data_type)}"
@@ -284,7 +288,7 @@ def decode_value(value: PartitionValue, data_type: t.DataType) -> Value | None:
     return found
 
 
-def _decoded(value: str | int | bool, data_type: t.DataType) -> Value:  # noqa: FBT001 - a value
+def _decode_json_value(value: str | int | bool, data_type: t.DataType) -> Value:  # noqa: FBT001 - a value
     if isinstance(value, str):
         return parse_text(value, data_type)
     if isinstance(value, bool) == (data_type.root == "BOOLEAN") and data_type.root in _PLAIN:
@@ -306,8 +310,8 @@ def parse_text(text: str, data_type: t.DataType) -> Value:
     return read(text, data_type)
 
 
-def _wall_clock(text: str, data_type: Any) -> int:
-    count, offset = parse_moment(text, unit_digits(data_type))
+def _parse_wall_clock(text: str, data_type: Any) -> int:
+    count, offset = parse_timestamp(text, unit_digits(data_type))
     if offset:
         raise ValueError(text)
     return count
@@ -342,44 +346,44 @@ def _uuid_text(value: bytes) -> str:
     return "-".join(digits[start:end] for start, end in pairwise(_UUID_DASHES))
 
 
-def _uuid(text: str) -> bytes:
+def _parse_uuid(text: str) -> bytes:
     if not _UUID.fullmatch(text):
         raise ValueError(text)
     return bytes.fromhex(text.replace("-", ""))
 
 
-def _as_it_is(value: Any, _type: Any) -> Any:
+def _return_unchanged(value: Any, _type: Any) -> Any:
     return value
 
 
-def _time_text(value: Any, data_type: Any) -> str:
+def _trimmed_time_text(value: Any, data_type: Any) -> str:
     return time_text(value, unit_digits(data_type)).rstrip("0").rstrip(".")
 
 
-def _moment_text(value: Any, data_type: Any) -> str:
-    return moment_text(value, unit_digits(data_type)).rstrip("0").rstrip(".")
+def _trimmed_timestamp_text(value: Any, data_type: Any) -> str:
+    return timestamp_text(value, unit_digits(data_type)).rstrip("0").rstrip(".")
 
 
 _PLAIN = ("BOOLEAN", *WHOLE_BITS)
 _WRITERS: dict[str, Callable[[Any, Any], PartitionValue]] = {
-    **dict.fromkeys((*_PLAIN, "CHAR", "VARCHAR"), _as_it_is),
+    **dict.fromkeys((*_PLAIN, "CHAR", "VARCHAR"), _return_unchanged),
     "DECIMAL": lambda value, data_type: decimal_text(value, data_type.scale),
     **dict.fromkeys(("FLOAT", "DOUBLE"), lambda value, _type: _float_text(value)),
     "DATE": lambda value, _type: date_text(value),
-    "TIME": _time_text,
-    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_LTZ"), _moment_text),
+    "TIME": _trimmed_time_text,
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_LTZ"), _trimmed_timestamp_text),
     "UUID": lambda value, _type: _uuid_text(value),
     **dict.fromkeys(("BINARY", "VARBINARY"), lambda value, _type: value.hex()),
 }
 _READERS: dict[str, Callable[[str, Any], Value]] = {
-    **dict.fromkeys(("CHAR", "VARCHAR"), _as_it_is),
+    **dict.fromkeys(("CHAR", "VARCHAR"), _return_unchanged),
     "DECIMAL": parse_decimal,
-    "FLOAT": lambda text, _type: single_precision(float(text)),
+    "FLOAT": lambda text, _type: round_to_float32(float(text)),
     "DOUBLE": lambda text, _type: float(text),
     "DATE": lambda text, _type: parse_date(text),
     "TIME": lambda text, data_type: parse_time(text, unit_digits(data_type)),
-    "TIMESTAMP": _wall_clock,
-    "TIMESTAMP_LTZ": lambda text, data_type: parse_moment(text, unit_digits(data_type))[0],
-    "UUID": lambda text, _type: _uuid(text),
+    "TIMESTAMP": _parse_wall_clock,
+    "TIMESTAMP_LTZ": lambda text, data_type: parse_timestamp(text, unit_digits(data_type))[0],
+    "UUID": lambda text, _type: _parse_uuid(text),
     **dict.fromkeys(("BINARY", "VARBINARY"), lambda text, _type: bytes.fromhex(text)),
 }

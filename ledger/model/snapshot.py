@@ -1,7 +1,7 @@
 """Snapshot, tag, branch and totals, and the tiling of caches.
 
-Caches of a log and lists of manifests are tiled (`covering`, `parts`): an interval is written once
-for each tier, so that the cost of an append does not grow with the length of the log.
+Caches of a log and lists of manifests are tiled (`tiles_covering`, `parts`): an interval is
+written once for each tier, so that the cost of an append does not grow with the length of the log.
 
 Source: Paimon's snapshot and tag files, and the DLF metadata API's Snapshot and TableSnapshot.
 """
@@ -79,7 +79,7 @@ class Tag:
     create_time_millis: int
     time_retained_millis: int | None = None
 
-    def not_after(self, latest_millis: int) -> Tag:
+    def with_times_clamped(self, latest_millis: int) -> Tag:
         """Return the tag with its creation time capped at `latest_millis`."""
         if self.create_time_millis <= latest_millis:
             return self
@@ -114,7 +114,7 @@ def branch_number(snapshot_id: int) -> int:
     return snapshot_id // BRANCH_IDS
 
 
-def snapshot_key_of(kind: str, identifier: int, user: str, branch: int = 0) -> str | None:
+def snapshot_idempotency_key(kind: str, identifier: int, user: str, branch: int = 0) -> str | None:
     """Return the idempotency key of a snapshot; snapshots with equal keys are the same one.
 
     None for batch commits: their identifier never deduplicates.
@@ -126,15 +126,18 @@ def snapshot_key_of(kind: str, identifier: int, user: str, branch: int = 0) -> s
         branch: The number of the branch; 0 for main.
 
     Example:
-        >>> snapshot_key_of("APPEND", 7, "job"), snapshot_key_of("APPEND", 7, "job", 2)
+        >>> (
+        ...     snapshot_idempotency_key("APPEND", 7, "job"),
+        ...     snapshot_idempotency_key("APPEND", 7, "job", 2),
+        ... )
         ('snapshot:APPEND:7:job', 'branch 2:snapshot:APPEND:7:job')
     """
     if identifier == BATCH_COMMIT_IDENTIFIER:
         return None
-    return f"{on_line(branch)}snapshot:{kind}:{identifier}:{user}"
+    return f"{branch_key_prefix(branch)}snapshot:{kind}:{identifier}:{user}"
 
 
-def on_line(branch: int) -> str:
+def branch_key_prefix(branch: int) -> str:
     """Return the prefix of a branch's keys, by the branch's number; empty for main."""
     return f"branch {branch}:" if branch else ""
 
@@ -190,11 +193,11 @@ class Branch:
 FAN_OUT = 8
 
 
-def covering(count: int) -> Iterator[tuple[int, int]]:
+def tiles_covering(count: int) -> Iterator[tuple[int, int]]:
     """Yield the tiles, as half-open ranges of indexes, that cover `count` items; newest first.
 
     Example:
-        >>> list(covering(10))
+        >>> list(tiles_covering(10))
         [(9, 10), (8, 9), (0, 8)]
     """
     end = count

@@ -87,9 +87,9 @@ class Transform(Struct, frozen=True):
                 f"transform {self.text} does not accept {format_type(source)}: choose another "
                 "transform or column"
             )
-        return None if value is None else self._apply(value, source)
+        return None if value is None else self._apply_non_null(value, source)
 
-    def _apply(self, value: Value, source: t.DataType) -> Value | None:
+    def _apply_non_null(self, value: Value, source: t.DataType) -> Value | None:
         raise NotImplementedError
 
 
@@ -114,7 +114,7 @@ class Identity(Transform, frozen=True):
         """Return the source's."""
         return source.with_nullability(nullable=True)
 
-    def _apply(self, value: Value, source: t.DataType) -> Value:  # noqa: ARG002
+    def _apply_non_null(self, value: Value, source: t.DataType) -> Value:  # noqa: ARG002
         return value
 
 
@@ -137,7 +137,7 @@ class Bucket(Transform, frozen=True):
         """Return INT: the bucket's number from 0."""
         return t.IntType()
 
-    def _apply(self, value: Value, source: t.DataType) -> int:
+    def _apply_non_null(self, value: Value, source: t.DataType) -> int:
         return (bucket_hash(value, source) & t.INT_MAX) % self.count
 
 
@@ -164,7 +164,7 @@ class Truncate(Transform, frozen=True):
         """Return the source's."""
         return source.with_nullability(nullable=True)
 
-    def _apply(self, value: Value, source: t.DataType) -> Value:  # noqa: ARG002
+    def _apply_non_null(self, value: Value, source: t.DataType) -> Value:  # noqa: ARG002
         if isinstance(value, str | bytes):
             return value[: self.width]
         return int(value) - int(value) % self.width
@@ -199,7 +199,7 @@ class Period(Transform, frozen=True):
         """Return whether the unit is longer than the other's, such as month and day."""
         return _UNITS.index(self.unit) < _UNITS.index(other.unit)
 
-    def _apply(self, value: Value, source: t.DataType) -> int:
+    def _apply_non_null(self, value: Value, source: t.DataType) -> int:
         count = int(value)
         if isinstance(source, _MOMENTS):
             seconds = count // 10 ** unit_digits(source)
@@ -229,7 +229,7 @@ class Void(Transform, frozen=True):
         """Return the source's."""
         return source.with_nullability(nullable=True)
 
-    def _apply(self, value: Value, source: t.DataType) -> None:  # noqa: ARG002
+    def _apply_non_null(self, value: Value, source: t.DataType) -> None:  # noqa: ARG002
         return None
 
 
@@ -294,20 +294,20 @@ def murmur3(data: bytes) -> int:
     state = 0
     whole = len(data) & ~3
     for (block,) in struct.iter_unpack("<I", data[:whole]):
-        state ^= _scrambled(block)
-        state = (_rotated(state, 13) * 5 + 0xE6546B64) & _MASK
-    state ^= _scrambled(int.from_bytes(data[whole:], "little")) ^ len(data)
+        state ^= _mix_murmur3_block(block)
+        state = (_rotate_left(state, 13) * 5 + 0xE6546B64) & _MASK
+    state ^= _mix_murmur3_block(int.from_bytes(data[whole:], "little")) ^ len(data)
     state = ((state ^ state >> 16) * 0x85EBCA6B) & _MASK
     state = ((state ^ state >> 13) * 0xC2B2AE35) & _MASK
     state ^= state >> 16
     return state - (1 << 32) if state >> 31 else state
 
 
-def _scrambled(block: int) -> int:
-    return _rotated(block * 0xCC9E2D51 & _MASK, 15) * 0x1B873593 & _MASK
+def _mix_murmur3_block(block: int) -> int:
+    return _rotate_left(block * 0xCC9E2D51 & _MASK, 15) * 0x1B873593 & _MASK
 
 
-def _rotated(number: int, bits: int) -> int:
+def _rotate_left(number: int, bits: int) -> int:
     return (number << bits | number >> 32 - bits) & _MASK
 
 
@@ -325,10 +325,10 @@ def bucket_hash(value: Value, data_type: t.DataType) -> int:
         >>> bucket_hash(34, t.IntType()), bucket_hash(1420, t.DecimalType(9, 2))
         (2017239379, -500754589)
     """
-    return murmur3(_hashed_bytes(value, data_type))
+    return murmur3(_bucket_hash_bytes(value, data_type))
 
 
-def _hashed_bytes(value: Value, data_type: t.DataType) -> bytes:
+def _bucket_hash_bytes(value: Value, data_type: t.DataType) -> bytes:
     match value:
         case str():
             return value.encode()
@@ -341,10 +341,10 @@ def _hashed_bytes(value: Value, data_type: t.DataType) -> bytes:
             bits = (value if value >= 0 else ~value).bit_length() + 1
             return value.to_bytes((bits + 7) // 8, "big", signed=True)
         case int():
-            return _long(_in_microseconds(value, data_type), data_type)
+            return _encode_int64(_to_microseconds(value, data_type), data_type)
 
 
-def _in_microseconds(value: int, data_type: t.DataType) -> int:
+def _to_microseconds(value: int, data_type: t.DataType) -> int:
     match data_type:
         case t.TimeType() | t.TimestampType() | t.LocalZonedTimestampType():
             return value // 1000 if unit_digits(data_type) == _NANOSECONDS_DIGITS else value
@@ -352,7 +352,7 @@ def _in_microseconds(value: int, data_type: t.DataType) -> int:
             return value
 
 
-def _long(number: int, data_type: t.DataType) -> bytes:
+def _encode_int64(number: int, data_type: t.DataType) -> bytes:
     try:
         return struct.pack("<q", number)
     except struct.error as error:
@@ -403,7 +403,7 @@ def partition_type(specs: Iterable[PartitionSpec], schema: Schema) -> tuple[t.Da
     return tuple(t.DataField(each, names[each], found[each]) for each in sorted(names))
 
 
-def human_text(value: Value | None, transform: Transform, source: t.DataType) -> str:
+def partition_value_text(value: Value | None, transform: Transform, source: t.DataType) -> str:
     """Return a partition value as text for paths and messages.
 
     Args:
@@ -412,7 +412,7 @@ def human_text(value: Value | None, transform: Transform, source: t.DataType) ->
         source: The source column's type.
 
     Example:
-        >>> human_text(420034, transform_of("hour"), t.TimestampType())
+        >>> partition_value_text(420034, transform_of("hour"), t.TimestampType())
         '2017-12-01-10'
     """
     if value is None:
@@ -467,11 +467,11 @@ def partition_path(spec: PartitionSpec, values: Sequence[Value | None], schema: 
     folders = []
     for each, value in zip(spec.fields, values, strict=True):
         source = types.get(each.source_id, t.UnknownType())
-        text = human_text(value, transform_of(each.transform), source)
-        folders.append(f"{_escaped(each.name)}={_escaped(text)}")
+        text = partition_value_text(value, transform_of(each.transform), source)
+        folders.append(f"{_url_encode(each.name)}={_url_encode(text)}")
     return "/".join(folders)
 
 
-def _escaped(text: str) -> str:
+def _url_encode(text: str) -> str:
     # Java's encoder leaves * and encodes ~; Python's does the opposite.
     return quote_plus(text, safe="*").replace("~", "%7E")

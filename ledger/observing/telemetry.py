@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Level = Literal["debug", "info", "warning", "error"]
 
 
-class Notice(Struct, frozen=True):
+class LogEventKind(Struct, frozen=True):
     """A kind of log event.
 
     Attributes:
@@ -47,116 +47,116 @@ class Notice(Struct, frozen=True):
     keys: tuple[str, ...]
 
 
-LOG_EVENTS: Final[Mapping[str, Notice]] = {
+LOG_EVENTS: Final[Mapping[str, LogEventKind]] = {
     # Commits, logged in the thread of the caller.
-    "commit_succeeded": Notice(
+    "commit_succeeded": LogEventKind(
         "info",
         "a transaction is committed; `repeated` if an earlier call had committed it",
         ("stream", "commit_id", "version", "repeated", "attempts", "seconds"),
     ),
-    "commit_conflicted": Notice(
+    "commit_conflicted": LogEventKind(
         "warning",
         "a concurrent commit set the same cell to another value; nothing was written",
         ("stream", "commit_id", "cell", "winner_version", "seconds"),
     ),
-    "commit_refused": Notice(
+    "commit_refused": LogEventKind(
         "info",
         "a rule, the store or a damaged log forbids the transaction; `error` is the error's kind",
         ("stream", "commit_id", "error", "seconds"),
     ),
-    "commit_unknown": Notice(
+    "commit_unknown": LogEventKind(
         "error",
         "the store gave no answer; the transaction may have been committed",
         ("stream", "commit_id", "version", "seconds"),
     ),
-    "commit_retried": Notice(
+    "commit_retried": LogEventKind(
         "info",
         "another writer committed the version; `transactions` transactions are decided again",
         ("stream", "lost_version", "attempt", "transactions"),
     ),
     # Tables.
-    "readers_get_it_wrong": Notice(
+    "readers_get_it_wrong": LogEventKind(
         "warning",
         "a table was created that a reader misreads, for instance because column names differ only "
         "by case",
         ("table", "says"),
     ),
     # Projected files, and background projection.
-    "files_projected": Notice(
+    "files_projected": LogEventKind(
         "info",
         "the files of a format were projected from one version to another; `lag_seconds` is the "
         "age of the first commit that they lacked",
         ("table", "format", "from_version", "version", "seconds", "lag_seconds"),
     ),
-    "projecting_failed": Notice(
+    "projecting_failed": LogEventKind(
         "warning",
         "the files of a format could not be projected; they are still at `from_version`",
         ("table", "format", "from_version", "error", "seconds"),
     ),
-    "files_restored": Notice(
+    "files_restored": LogEventKind(
         "warning",
         "lost or damaged files of a format were projected again",
         ("table", "format", "version"),
     ),
-    "older_renderer_replaced": Notice(
+    "older_renderer_replaced": LogEventKind(
         "warning",
         "files projected by an older version are projected again",
         ("table", "format", "version", "renderer"),
     ),
-    "place_replaced": Notice(
+    "place_replaced": LogEventKind(
         "warning",
         "files projected for another location are projected again",
         ("table", "format", "version", "stood_at", "now_at"),
     ),
-    "iceberg_files_of_another_place": Notice(
+    "iceberg_files_of_another_place": LogEventKind(
         "warning",
         "rows are read although the projected files name another location",
         ("table", "made_at", "table_at", "next_step"),
     ),
-    "format_could_not_follow": Notice(
+    "format_could_not_follow": LogEventKind(
         "warning",
         "a format that follows commits could not be projected; logged once for each reason",
         ("table", "format", "error", "advice"),
     ),
-    "files_left_behind": Notice(
+    "files_left_behind": LogEventKind(
         "warning",
         "a process exited before the files of its commits were projected; it waited `waited_s`",
         ("table", "waited_s", "advice"),
     ),
-    "commits_unknown_at_exit": Notice(
+    "commits_unknown_at_exit": LogEventKind(
         "warning",
         "a process exited before it knew the outcome of these commits; it waited 10 s",
         ("commit_ids", "advice"),
     ),
-    "follow_failed": Notice(
+    "follow_failed": LogEventKind(
         "warning", "background projection of a table failed", ("table", "error")
     ),
     # Clocks.
-    "newest_commit_is_ahead": Notice(
+    "newest_commit_is_ahead": LogEventKind(
         "warning",
         "the newest commit's time is in the future by this machine's clock",
         ("stream", "seconds", "rule", "next_step"),
     ),
     # Caches: a missing one costs time only.
-    "checkpoint_failed": Notice(
+    "checkpoint_failed": LogEventKind(
         "warning", "a checkpoint could not be saved", ("root", "version", "error")
     ),
-    "merging_failed": Notice("warning", "indexes could not be merged", ("root", "error")),
-    "segment_skipped": Notice("warning", "a segment could not be written", ("file", "error")),
-    "segment_passed_over": Notice(
+    "merging_failed": LogEventKind("warning", "indexes could not be merged", ("root", "error")),
+    "segment_skipped": LogEventKind("warning", "a segment could not be written", ("file", "error")),
+    "segment_passed_over": LogEventKind(
         "warning", "a segment does not match the log and is ignored", ("file", "error", "advice")
     ),
-    "names_skipped": Notice(
+    "names_skipped": LogEventKind(
         "warning", "the names of older columns could not be saved", ("version", "error")
     ),
-    "file_run_skipped": Notice(
+    "file_run_skipped": LogEventKind(
         "warning", "a run of live files could not be saved", ("version", "error")
     ),
-    "file_run_damaged": Notice("warning", "a run of live files is damaged", ("file",)),
-    "file_run_unreadable": Notice(
+    "file_run_damaged": LogEventKind("warning", "a run of live files is damaged", ("file",)),
+    "file_run_unreadable": LogEventKind(
         "warning", "a run of live files could not be read", ("file", "error")
     ),
-    "statistics_tile_unreadable": Notice(
+    "statistics_tile_unreadable": LogEventKind(
         "warning", "a part of the kept statistics could not be read", ("file",)
     ),
 }
@@ -176,7 +176,7 @@ def warn(logger: str, event: str, **facts: object) -> None:
     fallback.warning(event, **facts)
 
 
-def is_heard() -> bool:
+def is_log_configured() -> bool:
     """Return whether structlog is configured in this process."""
     # While another thread imports it, the module has no attributes yet.
     is_configured = getattr(sys.modules.get("structlog"), "is_configured", None)
@@ -185,7 +185,7 @@ def is_heard() -> bool:
 
 def log_event(logger: str, event: str, **facts: object) -> None:
     """Log an event of normal operation, if structlog is configured."""
-    if not is_heard():
+    if not is_log_configured():
         return
     import structlog
 
@@ -206,10 +206,10 @@ def is_traced() -> bool:
 
 def is_observed() -> bool:
     """Return whether log events, spans or metrics are recorded in this process."""
-    return is_traced() or is_heard()
+    return is_traced() or is_log_configured()
 
 
-class Metric(Struct, frozen=True):
+class MetricKind(Struct, frozen=True):
     """A kind of metric.
 
     Attributes:
@@ -225,30 +225,30 @@ class Metric(Struct, frozen=True):
     keys: tuple[str, ...]
 
 
-METRICS: Final[Mapping[str, Metric]] = {
-    "lakeledger.commits": Metric(
+METRICS: Final[Mapping[str, MetricKind]] = {
+    "lakeledger.commits": MetricKind(
         "counter",
         "{transaction}",
         "requested transactions, by outcome: `committed`, `repeated`, `conflicted`, `refused`, "
         "`unknown`, `interrupted`",
         ("outcome",),
     ),
-    "lakeledger.commit.duration": Metric(
+    "lakeledger.commit.duration": MetricKind(
         "histogram", "s", "time from request to outcome", ("outcome",)
     ),
-    "lakeledger.commit.retries": Metric(
+    "lakeledger.commit.retries": MetricKind(
         "counter", "{attempt}", "attempts that another writer won", ()
     ),
-    "lakeledger.projections": Metric(
+    "lakeledger.projections": MetricKind(
         "counter",
         "{run}",
         "projection runs of a format, by outcome: `projected`, `failed`",
         ("format", "outcome"),
     ),
-    "lakeledger.projection.duration": Metric(
+    "lakeledger.projection.duration": MetricKind(
         "histogram", "s", "duration of a projection run", ("format", "outcome")
     ),
-    "lakeledger.projection.lag": Metric(
+    "lakeledger.projection.lag": MetricKind(
         "histogram",
         "s",
         "age of the first commit that the files had lacked, at the end of a projection run",
@@ -271,7 +271,7 @@ SPANS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 @define
-class Measured:
+class MeasuredOperation:
     """An operation in progress: its span and duration.
 
     Attributes:
@@ -287,22 +287,22 @@ class Measured:
         """Duration so far, in seconds."""
         return round(time.monotonic() - self._begun_s, 6)
 
-    def note(self, **facts: str | int) -> None:
+    def set_span_attributes(self, **facts: str | int) -> None:
         """Set attributes of its span."""
         if self._span is not None:
-            self._span.set_attributes(_named(facts))
+            self._span.set_attributes(_prefix_names(facts))
 
 
 @contextmanager
-def span(name: str, **facts: str | int) -> Iterator[Measured]:
+def span(name: str, **facts: str | int) -> Iterator[MeasuredOperation]:
     """Run the body in a new current span; exceptions are recorded in it and raised."""
     if not is_traced():
-        yield Measured("", None)
+        yield MeasuredOperation("", None)
         return
     from opentelemetry.trace import StatusCode, use_span
 
-    made = _tracer().start_span(name, attributes=_named(facts))
-    measured = Measured("", made)
+    made = _tracer().start_span(name, attributes=_prefix_names(facts))
+    measured = MeasuredOperation("", made)
     # Not recorded by `use_span`: it would also record exceptions that interrupt the caller.
     with use_span(made, end_on_exit=True, record_exception=False, set_status_on_exception=False):
         try:
@@ -313,7 +313,7 @@ def span(name: str, **facts: str | int) -> Iterator[Measured]:
             made.set_status(StatusCode.ERROR, type(error).__name__)
             raise
         finally:
-            measured.note(outcome=measured.outcome)
+            measured.set_span_attributes(outcome=measured.outcome)
 
 
 def count(name: str, number: float = 1, **facts: str) -> None:
@@ -321,12 +321,12 @@ def count(name: str, number: float = 1, **facts: str) -> None:
     if not is_traced():
         return
     if METRICS[name].kind == "counter":
-        _counter(name).add(number, facts)
+        _create_counter(name).add(number, facts)
     else:
-        _histogram(name).record(number, facts)
+        _create_histogram(name).record(number, facts)
 
 
-def _named(facts: Mapping[str, Any]) -> dict[str, Any]:
+def _prefix_names(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {f"{NAME}.{key}": value for key, value in facts.items()}
 
 
@@ -339,14 +339,14 @@ def _tracer() -> Tracer:
 
 
 @lru_cache(maxsize=len(METRICS))
-def _counter(name: str) -> Counter:
+def _create_counter(name: str) -> Counter:
     from opentelemetry.metrics import get_meter
 
     return get_meter(NAME).create_counter(name, METRICS[name].unit, METRICS[name].meaning)
 
 
 @lru_cache(maxsize=len(METRICS))
-def _histogram(name: str) -> Histogram:
+def _create_histogram(name: str) -> Histogram:
     from opentelemetry.metrics import get_meter
 
     return get_meter(NAME).create_histogram(name, METRICS[name].unit, METRICS[name].meaning)
@@ -374,7 +374,7 @@ class CommitOutcome(Protocol):
 A = TypeVar("A", bound=CommitOutcome)
 
 
-class Named(Protocol):
+class NamedStream(Protocol):
     """A stream with a name for log events."""
 
     @property
@@ -382,7 +382,7 @@ class Named(Protocol):
         """URL of the stream."""
 
 
-def traced_commit(append: Callable[[], A], *, stream: Named, commit_id: str) -> A:
+def traced_commit(append: Callable[[], A], *, stream: NamedStream, commit_id: str) -> A:
     """Append a transaction, with a span, and log and count the outcome.
 
     Args:
@@ -392,10 +392,10 @@ def traced_commit(append: Callable[[], A], *, stream: Named, commit_id: str) -> 
     """
     if not is_observed():
         return append()
-    return _traced(append, {"stream": stream.name, "commit_id": commit_id})
+    return _append_traced(append, {"stream": stream.name, "commit_id": commit_id})
 
 
-def _traced(append: Callable[[], A], facts: dict[str, str]) -> A:
+def _append_traced(append: Callable[[], A], facts: dict[str, str]) -> A:
     with span("lakeledger.commit", **facts) as measurement:
         # An exception that is not the ledger's own interrupted the calling thread.
         measurement.outcome = "interrupted"
@@ -406,7 +406,7 @@ def _traced(append: Callable[[], A], facts: dict[str, str]) -> A:
             raise
         else:
             measurement.outcome = "repeated" if done.repeated else "committed"
-            measurement.note(version=done.version, attempts=done.attempts)
+            measurement.set_span_attributes(version=done.version, attempts=done.attempts)
             rest = {"version": done.version, "repeated": done.repeated, "attempts": done.attempts}
             log_event(_LOG, "commit_succeeded", **facts, **rest, seconds=measurement.seconds)
             return done
@@ -485,7 +485,7 @@ def traced_projection(
             raise
         else:
             measurement.outcome = "projected"
-            measurement.note(version=reached)
+            measurement.set_span_attributes(version=reached)
             lag = lag_s()
             count("lakeledger.projection.lag", lag, format=format_name)
             rest = {"version": reached, "seconds": measurement.seconds, "lag_seconds": lag}

@@ -24,9 +24,9 @@ from ledger.files.live import LiveFiles
 from ledger.history.past import TablePast
 from ledger.locations import Place, is_absolute, place_of
 from ledger.log.checkpoints import Head
-from ledger.log.commit_queue import restart_after_fork
+from ledger.log.commit_queue import register_after_fork
 from ledger.log.layout import STREAM_FOLDER, stream_root
-from ledger.log.personal_data import Personal
+from ledger.log.personal_data import PersonalSidecars
 from ledger.log.request import NowMillis, RetryPolicy, now_millis
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import LedgerError
@@ -35,8 +35,8 @@ from ledger.state.records import CatalogStream, TableStream
 from ledger.state.stream import AlreadyCommitted
 from ledger.state.table import TableState
 from ledger.stores import Store, open_store
-from ledger.stores.file_access import FileAccess, behind_links, endpoint_of
-from ledger.stores.wrappers import Trust, trusting
+from ledger.stores.file_access import FileAccess, endpoint_of, resolve_symlinks
+from ledger.stores.wrappers import Trust, with_trust
 
 if TYPE_CHECKING:
     from ledger.decide.changes import TableChange
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 AnyLog = StreamLog[Any, Any]
 
 
-class _Setting(Protocol):
+class _StreamSetting(Protocol):
     """The part of `TableSetting` that opening a table's stream needs."""
 
     @property
@@ -77,7 +77,7 @@ class OpenedTable:
     past: TablePast
 
     @classmethod
-    def at(cls, path: str, setting: _Setting) -> OpenedTable:
+    def at(cls, path: str, setting: _StreamSetting) -> OpenedTable:
         """Return the stream of a table, by its path in the catalog; nothing is read yet."""
         # An external table's stream is in the table's own folder, which has its own store.
         is_external = is_absolute(path)
@@ -85,15 +85,15 @@ class OpenedTable:
             setting.store_at(path) if is_external else setting.store,
             stream_root("" if is_external else path),
             TableStream(),
-            Personal(setting.store),
+            PersonalSidecars(setting.store),
         )
         live = LiveFiles(log)
         past = TablePast(log, live)
-        log.remember(*_kept_beside(log, live, past))
+        log.set_cache_hooks(*_cache_hooks(log, live, past))
         return cls(log, live, past)
 
 
-def _kept_beside(
+def _cache_hooks(
     log: StreamLog[TableState, TableEvent], live: LiveFiles, past: TablePast
 ) -> tuple[Callable[[Commit[TableEvent]], Iterable[str]], Callable[[int], None]]:
     """Return the two hooks of a table's log; see `StreamLog.remember`.
@@ -115,7 +115,7 @@ def _kept_beside(
 
     def keys_of(commit: Commit[TableEvent]) -> Iterable[str]:
         files, before = found()
-        before.meet(commit)
+        before.record_files_without_ids(commit)
         return files.keys_of(commit)
 
     def save(version: int) -> None:
@@ -137,7 +137,7 @@ class DatabasePolicies:
         self._known: tuple[Head[Any] | None, str, DatabasePolicy] | None = None
         self._begun = self._looked = 0
         self.after_fork()
-        restart_after_fork(self)
+        register_after_fork(self)
 
     def after_fork(self) -> None:
         """Replace the lock: a forked child has none of the threads that hold it."""
@@ -146,7 +146,7 @@ class DatabasePolicies:
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), ()
 
-    def read_by(self, log: StreamLog[Any, Any]) -> None:
+    def set_catalog_log(self, log: StreamLog[Any, Any]) -> None:
         """Set the catalog stream to read, one that is open already."""
         self._log = log
 
@@ -162,14 +162,14 @@ class DatabasePolicies:
         """
         if self._log is None:
             self._log = catalog_stream(store)
-        self._look(self._log)
+        self._read_catalog(self._log)
         head = self._log.head
         known = self._known
         if known is None or known[0] is not head or known[1] != table_id:
-            self._known = known = head, table_id, _policy_in(head, table_id)
+            self._known = known = head, table_id, _policy_of_table(head, table_id)
         return known[2]
 
-    def _look(self, log: StreamLog[Any, Any]) -> None:
+    def _read_catalog(self, log: StreamLog[Any, Any]) -> None:
         """Read new commits of the catalog; threads that wait for the lock share one read."""
         begun = self._begun
         with self._turn:
@@ -183,12 +183,12 @@ class DatabasePolicies:
             except OSError as error:
                 # Errors of a local file system have an errno. One without it that does not recur
                 # was raised by a signal handler, and is passed to the caller.
-                if log.store.is_near and error.errno is None and _can_catch_up(log):
+                if log.store.is_near and error.errno is None and _try_catch_up(log):
                     raise
             self._looked = number
 
 
-def _policy_in(head: Head[Any] | None, table_id: str) -> DatabasePolicy:
+def _policy_of_table(head: Head[Any] | None, table_id: str) -> DatabasePolicy:
     from ledger.decide.commit_policies import DatabasePolicy
 
     entry = None if head is None else head.state.table_by_id(table_id)
@@ -198,7 +198,7 @@ def _policy_in(head: Head[Any] | None, table_id: str) -> DatabasePolicy:
     return DatabasePolicy(database, head.state.databases[database].options)
 
 
-def _can_catch_up(log: StreamLog[Any, Any]) -> bool:
+def _try_catch_up(log: StreamLog[Any, Any]) -> bool:
     try:
         log.catch_up()
     except (OSError, LedgerError):
@@ -209,7 +209,7 @@ def _can_catch_up(log: StreamLog[Any, Any]) -> bool:
 _NOWHERE: Final = "memory://"
 
 
-def recordable(url: str) -> str:
+def recordable_url(url: str) -> str:
     """Return a root's URL as it is recorded; empty for one that other processes cannot open."""
     return "" if url.startswith(_NOWHERE) else url
 
@@ -271,7 +271,7 @@ class RootLocation:
     def _leads_here(self, url: str) -> bool:
         place = place_of(url)
         known = [*map(place_of, self._known())]
-        return place in known or behind_links(place) in map(behind_links, known)
+        return place in known or resolve_symlinks(place) in map(resolve_symlinks, known)
 
     def others(self, url: str) -> tuple[str, ...]:
         """Return the recorded URLs of the ledger; none if `url` is one of them or leads there."""
@@ -350,7 +350,7 @@ class TableSetting:
                 catalog that names it may be foreign.
         """
         self.file_access().check(url)
-        return trusting(open_store(url, self.options_for(url)), self.trust)
+        return with_trust(open_store(url, self.options_for(url)), self.trust)
 
     def options_for(self, url: str) -> Mapping[str, Any]:
         """Return the storage options for an external table: the ledger's on the same service."""

@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from attrs import asdict, frozen
 
 from ledger.decide.catalog import CatalogIntent, DropTable
-from ledger.decide.catalog_facts import first_commit
-from ledger.decide.change_json import schema_from_json, well_formed
+from ledger.decide.catalog_facts import first_table_commit
+from ledger.decide.change_json import normalize_change, schema_from_json
 from ledger.decide.format_rules import TableCreation, check_creation
-from ledger.decide.table_creation import create_schema, first_order, first_spec, with_policy
-from ledger.decide.table_options import refuse_marks
+from ledger.decide.table_creation import (
+    create_schema,
+    first_partition_spec,
+    first_sort_order,
+    with_policy,
+)
+from ledger.decide.table_options import refuse_invalid_marks
 from ledger.events import TableEvent
 from ledger.events.catalog import CatalogEvent
 from ledger.events.schema import AddPartitionField, SortColumn
@@ -88,10 +93,10 @@ def new_table(
     rules = Rules.of(schema.options)
     created = create_schema(with_policy(schema, field_id_policy), rules)
     fields = None if partition_spec is None else [_partition_field(each) for each in partition_spec]
-    spec = first_spec(created, fields, rules)
-    order = first_order(created, [_sort_column(each) for each in sort_order or ()], rules)
+    spec = first_partition_spec(created, fields, rules)
+    order = first_sort_order(created, [_sort_column(each) for each in sort_order or ()], rules)
     # The catalog checks whether the ledger is erasable.
-    refuse_marks(created, {}, is_erasable=True)
+    refuse_invalid_marks(created, {}, is_erasable=True)
     check_creation(TableCreation(created, LayoutTrail((spec,), (order,)), rules), INSTALLED)
     policy = created.field_id_policy
     return NewTable(
@@ -104,14 +109,14 @@ def new_table(
 
 def _partition_field(given: AddPartitionField | Term) -> AddPartitionField:
     if isinstance(given, AddPartitionField):
-        return well_formed(given)
+        return normalize_change(given)
     term = term_of(given)
     return AddPartitionField(term.source, term.transform)
 
 
 def _sort_column(given: SortColumn | Term) -> SortColumn:
     if isinstance(given, SortColumn):
-        return well_formed(given)
+        return normalize_change(given)
     term = term_of(given)
     return SortColumn(term.source, term.transform)
 
@@ -131,7 +136,7 @@ def _creation_key(table_id: str) -> str | None:
     return key if is_key(key) and key.count("/") == _CREATION_DEPTH else None
 
 
-def note_creation(
+def record_creation(
     catalog: StreamLog[CatalogState, CatalogEvent], table_id: str, created_version: int
 ) -> None:
     """Write the marker file, in the catalog's folder, that a table's version 0 was written.
@@ -163,17 +168,17 @@ def create_stream(
     for transaction in created.transactions:
         for event in transaction.events:
             if isinstance(event, TableCreated) and event.table_id == entry.table_id:
-                first = encode(first_commit(created, event, transaction))
+                first = encode(first_table_commit(created, event, transaction))
                 file = LogFile(table.layout.commit(0), first, 0)
                 commit_file_once(table.store, file, retry_policy, transaction.id)
                 with suppress(OSError, StoreError):
-                    note_creation(catalog, entry.table_id, entry.created_version)
+                    record_creation(catalog, entry.table_id, entry.created_version)
                 return
     key = catalog.layout.commit(entry.created_version)
     raise DamagedLogError(f"{key} does not create table {entry.identifier}", key)
 
 
-def drop_asked(identifier: Identifier) -> list[str]:
+def drop_request_content(identifier: Identifier) -> list[str]:
     """Return the content of a request to drop a table, for its request digest."""
     return ["DropTable", str(identifier)]
 
@@ -206,22 +211,22 @@ def finish_drop(
     }
     dropped = next(each for each in seal.events if isinstance(each, TableDropped))
     name = identifier_of(dropped.identifier)
-    request = request_of(options, asked=drop_asked(name), default_author="")
+    request = request_of(options, asked=drop_request_content(name), default_author="")
     if appender.commit_lookup.before(request) is not None:
         if appender.log.head is None or not appender.log.head.state.table_by_id(entry.table_id):
             return
         options["commit_id"] = f"{seal.id}-{entry.table_id}"
-        request = request_of(options, asked=drop_asked(name), default_author="")
+        request = request_of(options, asked=drop_request_content(name), default_author="")
     with suppress(NotFoundError):
         appender.append(CatalogIntent(DropTable(entry.identifier, entry.table_id)), request)
 
 
-class Nothing:
+class RecordOnlyIntent:
     """Intent that changes nothing: its transaction is recorded without events."""
 
     base_version: int | None = None
 
-    def meet(self, winners: object) -> None:
+    def index_winners(self, winners: object) -> None:
         """See `Intent`: there is nothing to prepare."""
 
     def decide(self, state: object, winners: object) -> tuple[()]:
@@ -230,28 +235,30 @@ class Nothing:
         return ()
 
 
-NOTHING = Nothing()
+NOTHING = RecordOnlyIntent()
 
 
-class ExportsSchema(Protocol):
+class ArrowSchemaExporter(Protocol):
     """Schema of another library with Arrow's PyCapsule interface."""
 
     def __arrow_c_schema__(self) -> object: ...
 
 
-class ExportsRows(Protocol):
+class ArrowStreamExporter(Protocol):
     """Data frame or table of another library with Arrow's PyCapsule interface."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 
-class HasArrow(Protocol):
+class PyIcebergSchema(Protocol):
     """Schema of PyIceberg."""
 
     def as_arrow(self) -> pa.Schema: ...  # noqa: D102 - theirs
 
 
-GivenSchema = Schema | Mapping[str, Any] | ExportsSchema | ExportsRows | HasArrow
+GivenSchema = (
+    Schema | Mapping[str, Any] | ArrowSchemaExporter | ArrowStreamExporter | PyIcebergSchema
+)
 """Values that can be converted to a schema."""
 
 
@@ -276,21 +283,21 @@ def as_schema(given: GivenSchema) -> Schema:
     """
     if isinstance(given, Schema):
         return given
-    if isinstance(given, Mapping) and not _is_arrow(given):
+    if isinstance(given, Mapping) and not _exports_arrow_schema(given):
         if given and all(isinstance(each, str | DataType) for each in given.values()):
             return Schema.of(given)
         return schema_from_json(given)
     from ledger.model.arrow_types import fields_from_arrow
 
-    return Schema(fields_from_arrow(_arrow(given)))
+    return Schema(fields_from_arrow(_to_arrow_schema(given)))
 
 
-def _is_arrow(given: object) -> bool:
+def _exports_arrow_schema(given: object) -> bool:
     # A schema of Polars is a mapping, too.
     return hasattr(given, "__arrow_c_schema__")
 
 
-def _arrow(given: Any) -> pa.Schema:
+def _to_arrow_schema(given: Any) -> pa.Schema:
     import pyarrow as pa
 
     if isinstance(given, pa.Schema):

@@ -7,23 +7,23 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType, field
 
-from ledger.decide.catalog import clash, external_location
+from ledger.decide.catalog import external_location, find_location_conflict
 from ledger.events.commit import FORMAT
 from ledger.locations import is_absolute, place_of
-from ledger.log.codec import other_format
+from ledger.log.codec import unsupported_format_error
 from ledger.log.layout import STREAM_FOLDER, Layout
 from ledger.log.request import LogFile, commit_file_or_raise, fresh_id
 from ledger.model.errors import DamagedLogError, InvalidChangeError, StoreError
-from ledger.opening.context import TableSetting, recordable
+from ledger.opening.context import TableSetting, recordable_url
 from ledger.state.catalog import CatalogState
 from ledger.stores import Store, open_store
-from ledger.stores.factory import examine
-from ledger.stores.file_access import behind_links
+from ledger.stores.factory import check_store
+from ledger.stores.file_access import resolve_symlinks
 
 ROOT_KEY: Final = f"{STREAM_FOLDER}/ledger.json"
 
 
-class _Root(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class _RootFile(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """Content of `ledger.json`.
 
     Attributes:
@@ -41,7 +41,7 @@ class _Root(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     place_since: int = field(default=0, name="locationSince")
 
 
-_ROOT = msgspec.json.Decoder(_Root)
+_ROOT = msgspec.json.Decoder(_RootFile)
 
 
 def read_root(setting: TableSetting) -> str | None:
@@ -56,7 +56,7 @@ def read_root(setting: TableSetting) -> str | None:
     if body is None:
         return None
     check_format(body, f"{setting.store.url}/{ROOT_KEY}")
-    root = _decoded(body)
+    root = _decode_root(body)
     setting.root_location.begin(root.place, root.place_since)
     return root.ledger_id
 
@@ -73,12 +73,12 @@ def check_format(body: bytes, place: str) -> None:
         UpgradeRequiredError: A newer lakeledger wrote them.
         UnsupportedError: They have a format that was never released.
     """
-    found = _decoded(body).format
+    found = _decode_root(body).format
     if found != FORMAT:
-        raise other_format(place, found)
+        raise unsupported_format_error(place, found)
 
 
-def _decoded(body: bytes) -> _Root:
+def _decode_root(body: bytes) -> _RootFile:
     try:
         return _ROOT.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -93,7 +93,7 @@ def id_of(body: bytes) -> str:
     Raises:
         DamagedLogError: The bytes are not a ledger's root file.
     """
-    return _decoded(body).ledger_id
+    return _decode_root(body).ledger_id
 
 
 def copied_from(body: bytes) -> str | None:
@@ -102,7 +102,7 @@ def copied_from(body: bytes) -> str | None:
     Raises:
         DamagedLogError: The bytes are not a ledger's root file.
     """
-    found = _decoded(body).copied_from
+    found = _decode_root(body).copied_from
     return None if found is UNSET else found
 
 
@@ -117,21 +117,21 @@ def root_of_copy(body: bytes, place: str, since: int) -> bytes:
     Raises:
         DamagedLogError: The bytes are not a ledger's root file.
     """
-    root = _decoded(body)
-    return _encoded(_Root(root.format, fresh_id(), root.ledger_id, place, since))
+    root = _decode_root(body)
+    return _encode_root(_RootFile(root.format, fresh_id(), root.ledger_id, place, since))
 
 
-def _encoded(root: _Root) -> bytes:
+def _encode_root(root: _RootFile) -> bytes:
     return msgspec.json.encode(root) + b"\n"
 
 
-def begin_root(setting: TableSetting) -> None:
+def create_root_file(setting: TableSetting) -> None:
     """Create `ledger.json` unless it exists.
 
     Raises:
         StoreError: The store cannot hold a ledger, or did not answer; no commit was written.
     """
-    body = _encoded(_Root(FORMAT, fresh_id(), place=recordable(setting.store.url)))
+    body = _encode_root(_RootFile(FORMAT, fresh_id(), place=recordable_url(setting.store.url)))
     says = "the ledger may have been created or not, and no commit was written. Try again"
     commit_file_or_raise(setting.store, LogFile(ROOT_KEY, body, 0), setting.retry_policy, says)
 
@@ -149,26 +149,26 @@ def refuse_location(location: str, state: CatalogState, setting: TableSetting) -
         UnsupportedError: It is on another service than the ledger, and is not allowed.
     """
     path = external_location(location)
-    used = clash(state, path)
+    used = find_location_conflict(state, path)
     if used is not None:
-        raise _meets(location, f"{used}, which was given to a table before")
-    place, root = behind_links(place_of(path)), behind_links(place_of(setting.store.url))
+        raise _overlap_error(location, f"{used}, which was given to a table before")
+    place, root = resolve_symlinks(place_of(path)), resolve_symlinks(place_of(setting.store.url))
     if place.meets(root):
-        raise _meets(location, f"the ledger's root {setting.store.url}")
+        raise _overlap_error(location, f"the ledger's root {setting.store.url}")
     for other in sorted(filter(is_absolute, state.used_paths)):
-        if place.meets(behind_links(place_of(other))):
-            raise _meets(location, f"{other}, which was given to a table before")
+        if place.meets(resolve_symlinks(place_of(other))):
+            raise _overlap_error(location, f"{other}, which was given to a table before")
     setting.file_access().check(path)
-    _try_out(location, open_store(path, setting.options_for(path)))
+    _check_new_location(location, open_store(path, setting.options_for(path)))
 
 
-def _meets(location: str, what: str) -> InvalidChangeError:
+def _overlap_error(location: str, what: str) -> InvalidChangeError:
     return InvalidChangeError(
         f"location {location} overlaps {what}; locations must not overlap, so choose another"
     )
 
 
-def _try_out(location: str, store: Store) -> None:
+def _check_new_location(location: str, store: Store) -> None:
     try:
         for key in (Layout(STREAM_FOLDER).commit(0), ROOT_KEY):
             if store.exists(key):
@@ -176,7 +176,7 @@ def _try_out(location: str, store: Store) -> None:
                     f"location {location} contains a log already ({key}); choose another"
                 )
         probe = f"{STREAM_FOLDER}/probe-{fresh_id()}"
-        failed = [each.claim for each in examine(store, probe) if not each.holds]
+        failed = [each.claim for each in check_store(store, probe) if not each.holds]
     except OSError as error:
         raise StoreError(f"location {location}: {error}; nothing was committed") from error
     if failed:

@@ -42,7 +42,7 @@ def value_to_bytes(value: Value, data_type: t.DataType) -> bytes:
         case float():
             # The bound of a zero is its lesser neighbour; here the sign stays.
             return struct.pack("<f" if isinstance(data_type, t.FloatType) else "<d", value)
-    unit = _in_units(data_type)
+    unit = _type_with_unit_precision(data_type)
     facts = ColumnFacts(1, 0, value, value)
     encoded = lower_bound(facts, unit, unit)
     if encoded is None:
@@ -52,7 +52,7 @@ def value_to_bytes(value: Value, data_type: t.DataType) -> bytes:
     return bytes.fromhex(encoded)
 
 
-def _in_units(data_type: t.DataType) -> t.DataType:
+def _type_with_unit_precision(data_type: t.DataType) -> t.DataType:
     """Return the type whose values are counted in the unit of `data_type`'s values."""
     match data_type:
         case t.TimeType():
@@ -77,20 +77,20 @@ def value_from_bytes(encoded: bytes, data_type: t.DataType) -> Value | None:
     """
     match data_type:
         case t.CharType() | t.VarCharType():
-            return _text(encoded)
+            return _decode_text(encoded)
         case t.BinaryType() | t.VarBinaryType() | t.UuidType():
             return encoded
         case t.FloatType() | t.DoubleType():
-            return _floating(encoded)
+            return _decode_floating(encoded)
         case t.DecimalType():
             return int.from_bytes(encoded, "big", signed=True) if encoded else None
         case t.BooleanType():
             return encoded != b"\0" if len(encoded) == 1 else None
         case _:
-            return _counted(encoded, data_type)
+            return _decode_integer(encoded, data_type)
 
 
-def _text(encoded: bytes) -> str | None:
+def _decode_text(encoded: bytes) -> str | None:
     try:
         return encoded.decode()
     except UnicodeDecodeError:
@@ -98,13 +98,13 @@ def _text(encoded: bytes) -> str | None:
         return None
 
 
-def _floating(encoded: bytes) -> float | None:
+def _decode_floating(encoded: bytes) -> float | None:
     form = {_INT: "<f", _LONG: "<d"}.get(len(encoded))
     number = struct.unpack(form, encoded)[0] if form else math.nan
     return None if math.isnan(number) else float(number)
 
 
-def _counted(encoded: bytes, data_type: t.DataType) -> int | None:
+def _decode_integer(encoded: bytes, data_type: t.DataType) -> int | None:
     width = len(encoded)
     count = int.from_bytes(encoded, "little", signed=True)
     match data_type:

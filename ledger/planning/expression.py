@@ -177,7 +177,9 @@ def exclusion(column: BoundColumn, values: Iterable[Value]) -> Expression:
     return Predicate(Op.NOT_EQUAL if len(found) == 1 else Op.NOT_IN, column, found)
 
 
-def rewritten(expression: Expression, rewrite: Callable[[Predicate], Expression]) -> Expression:
+def rewrite_predicates(
+    expression: Expression, rewrite: Callable[[Predicate], Expression]
+) -> Expression:
     """Return an expression with every predicate replaced; NOTs are pushed into predicates first."""
     match expression:
         case Always():
@@ -185,11 +187,11 @@ def rewritten(expression: Expression, rewrite: Callable[[Predicate], Expression]
         case Predicate():
             return rewrite(expression)
         case And(parts=parts):
-            return conjunction(rewritten(each, rewrite) for each in parts)
+            return conjunction(rewrite_predicates(each, rewrite) for each in parts)
         case Or(parts=parts):
-            return disjunction(rewritten(each, rewrite) for each in parts)
+            return disjunction(rewrite_predicates(each, rewrite) for each in parts)
         case Not(part=part):
-            return rewritten(_negated(part), rewrite)
+            return rewrite_predicates(_negate_expression(part), rewrite)
 
 
 def without_not(expression: Expression) -> Expression:
@@ -202,10 +204,10 @@ def without_not(expression: Expression) -> Expression:
         >>> text_of(without_not(Not(Predicate(Op.LESS, price, (5,)))))
         'price >= 5'
     """
-    return rewritten(expression, lambda each: each)
+    return rewrite_predicates(expression, lambda each: each)
 
 
-def _negated(expression: Expression) -> Expression:
+def _negate_expression(expression: Expression) -> Expression:
     match expression:
         case Always(holds=holds):
             return Always(not holds)
@@ -231,19 +233,19 @@ Verdict = Callable[[Predicate], bool | None]
 """Function from a predicate to True if it holds for all rows, False for none, None if unknown."""
 
 
-def reduced(expression: Expression, verdict: Verdict) -> Expression:
+def residual_of(expression: Expression, verdict: Verdict) -> Expression:
     """Return the residual of an expression without NOT: what its known predicates leave open."""
 
     def as_constant(predicate: Predicate) -> Expression:
         known = verdict(predicate)
         return predicate if known is None else TRUE if known else FALSE
 
-    return rewritten(expression, as_constant)
+    return rewrite_predicates(expression, as_constant)
 
 
-def decided(expression: Expression, verdict: Verdict) -> bool | None:
+def evaluate_if_known(expression: Expression, verdict: Verdict) -> bool | None:
     """Return whether an expression without NOT holds, as far as its predicates are known."""
-    left = reduced(expression, verdict)
+    left = residual_of(expression, verdict)
     return left.holds if isinstance(left, Always) else None
 
 

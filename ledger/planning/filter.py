@@ -16,7 +16,7 @@ from uuid import UUID
 
 from ledger.model import types as t
 from ledger.model.errors import ColumnNotFoundError, InvalidInputError, MissingDependencyError
-from ledger.model.messages import excerpt, is_storable, meant
+from ledger.model.messages import excerpt, is_utf8_encodable, name_hint
 from ledger.model.schema import Schema
 from ledger.model.single_values import (
     SECONDS_A_DAY,
@@ -24,7 +24,7 @@ from ledger.model.single_values import (
     Value,
     day_number,
     parse_text,
-    single_precision,
+    round_to_float32,
     unit_digits,
 )
 from ledger.model.types import whole_number, within_digits
@@ -49,7 +49,7 @@ from ledger.planning.expression import (
 )
 
 
-def literal_of(value: object, column: BoundColumn) -> Value:
+def literal_for_column(value: object, column: BoundColumn) -> Value:
     """Return a value to compare a column with.
 
     Accepted are Python's own values of the column's type, and ISO 8601 text for dates, times and
@@ -60,7 +60,7 @@ def literal_of(value: object, column: BoundColumn) -> Value:
         InvalidInputError: The value is not of the column's type, or lies between two of its values.
 
     Example:
-        >>> literal_of("2017-12-01", BoundColumn(1, "day", t.DateType()))
+        >>> literal_for_column("2017-12-01", BoundColumn(1, "day", t.DateType()))
         17501
     """
     if value is None:
@@ -76,14 +76,14 @@ def literal_of(value: object, column: BoundColumn) -> Value:
     try:
         return read(value, column.type)
     except (ValueError, TypeError, OverflowError, ArithmeticError) as error:
-        hint = _hint(value, column.type)
+        hint = _comparison_hint(value, column.type)
         raise InvalidInputError(
             f"column {column.name} is {format_type(column.type)} and cannot be compared with "
             f"{excerpt(value)} ({type(value).__name__}): {hint}"
         ) from error
 
 
-def _hint(value: object, data_type: t.DataType) -> str:
+def _comparison_hint(value: object, data_type: t.DataType) -> str:
     match data_type:
         case t.TimestampType() if isinstance(value, datetime) and value.tzinfo:
             return "leave the time zone out"
@@ -97,14 +97,14 @@ def _hint(value: object, data_type: t.DataType) -> str:
             return "give a value that the column can hold"
 
 
-def _boolean(value: Any, _type: Any) -> bool:
+def _boolean_literal(value: Any, _type: Any) -> bool:
     # numpy's booleans are no bool, and an integer is not meant as one.
     if type(value).__name__ not in ("bool", "bool_"):
         raise TypeError(value)
     return bool(value)
 
 
-def _whole(value: Any, data_type: t.DataType) -> int:
+def _integer_literal(value: Any, data_type: t.DataType) -> int:
     if isinstance(value, bool):
         raise TypeError(value)
     if isinstance(value, Decimal):
@@ -117,7 +117,7 @@ def _whole(value: Any, data_type: t.DataType) -> int:
     return number
 
 
-def _decimal(value: Any, data_type: t.DecimalType) -> Value:
+def _decimal_literal(value: Any, data_type: t.DecimalType) -> Value:
     if isinstance(value, bool):
         raise TypeError(value)
     # A float means the digits that it prints, not the nearest binary fraction.
@@ -125,34 +125,36 @@ def _decimal(value: Any, data_type: t.DecimalType) -> Value:
     return parse_text(f"{within_digits(exact):f}", data_type)
 
 
-def _floating(value: Any, data_type: t.DataType) -> float:
+def _floating_literal(value: Any, data_type: t.DataType) -> float:
     if isinstance(value, bool | str):
         raise TypeError(value)
     number = float(value)
     if math.isnan(number):
         raise ValueError(value)
-    return single_precision(number) if isinstance(data_type, t.FloatType) else number
+    return round_to_float32(number) if isinstance(data_type, t.FloatType) else number
 
 
-def _text(value: Any, _type: Any) -> str:
+def _text_literal(value: Any, _type: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(value)
-    if not is_storable(value):
+    if not is_utf8_encodable(value):
         raise ValueError(value)
     return value
 
 
-def _bytes(value: Any, _type: Any) -> bytes:
+def _bytes_literal(value: Any, _type: Any) -> bytes:
     if not isinstance(value, bytes | bytearray | memoryview):
         raise TypeError(value)
     return bytes(value)
 
 
-def _uuid(value: Any, _type: Any) -> Value:
-    return value.bytes if isinstance(value, UUID) else parse_text(_text(value, _type), _type)
+def _uuid_literal(value: Any, _type: Any) -> Value:
+    return (
+        value.bytes if isinstance(value, UUID) else parse_text(_text_literal(value, _type), _type)
+    )
 
 
-def _date(value: Any, data_type: t.DateType) -> Value:
+def _date_literal(value: Any, data_type: t.DateType) -> Value:
     if isinstance(value, str):
         return parse_text(value, data_type)
     if isinstance(value, datetime) or not isinstance(value, date):
@@ -160,15 +162,15 @@ def _date(value: Any, data_type: t.DateType) -> Value:
     return day_number(value.year, value.month, value.day)
 
 
-def _time(value: Any, data_type: t.TimeType) -> Value:
+def _time_literal(value: Any, data_type: t.TimeType) -> Value:
     if isinstance(value, str):
         return parse_text(value, data_type)
     if not isinstance(value, time) or value.tzinfo:
         raise TypeError(value)
-    return _clock(value, unit_digits(data_type))
+    return _units_since_midnight(value, unit_digits(data_type))
 
 
-def _clock(value: time | datetime, digits: int) -> int:
+def _units_since_midnight(value: time | datetime, digits: int) -> int:
     seconds = value.hour * 3600 + value.minute * 60 + value.second
     # pandas' timestamps are datetimes with nanoseconds.
     finer = value.microsecond * 1000 + getattr(value, "nanosecond", 0)
@@ -178,7 +180,7 @@ def _clock(value: time | datetime, digits: int) -> int:
     return int(seconds * 10**digits + units)
 
 
-def _moment(value: Any, data_type: t.TimestampType | t.LocalZonedTimestampType) -> Value:
+def _timestamp_literal(value: Any, data_type: t.TimestampType | t.LocalZonedTimestampType) -> Value:
     if isinstance(value, str):
         return parse_text(value, data_type)
     if not isinstance(value, date):
@@ -189,22 +191,22 @@ def _moment(value: Any, data_type: t.TimestampType | t.LocalZonedTimestampType) 
         if (value.tzinfo is None) != isinstance(data_type, t.TimestampType):
             raise ValueError(value)
         value = value.astimezone(UTC) if value.tzinfo else value
-        clock = _clock(value, digits)
+        clock = _units_since_midnight(value, digits)
     days = day_number(value.year, value.month, value.day)
     return int(days * SECONDS_A_DAY * 10**digits + clock)
 
 
 _READERS: dict[str, Callable[[Any, Any], Value]] = {
-    "BOOLEAN": _boolean,
-    **dict.fromkeys(WHOLE_BITS, _whole),
-    "DECIMAL": _decimal,
-    **dict.fromkeys(("FLOAT", "DOUBLE"), _floating),
-    **dict.fromkeys(("CHAR", "VARCHAR"), _text),
-    **dict.fromkeys(("BINARY", "VARBINARY"), _bytes),
-    "UUID": _uuid,
-    "DATE": _date,
-    "TIME": _time,
-    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_LTZ"), _moment),
+    "BOOLEAN": _boolean_literal,
+    **dict.fromkeys(WHOLE_BITS, _integer_literal),
+    "DECIMAL": _decimal_literal,
+    **dict.fromkeys(("FLOAT", "DOUBLE"), _floating_literal),
+    **dict.fromkeys(("CHAR", "VARCHAR"), _text_literal),
+    **dict.fromkeys(("BINARY", "VARBINARY"), _bytes_literal),
+    "UUID": _uuid_literal,
+    "DATE": _date_literal,
+    "TIME": _time_literal,
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_LTZ"), _timestamp_literal),
 }
 
 
@@ -222,22 +224,22 @@ def column_named(schema: Schema, name: str) -> BoundColumn:
         >>> column_named(Schema.of({"info": info}), "info.code").id
         1
     """
-    found = _member(schema.fields, name)
+    found = _find_member(schema.fields, name)
     if found is None:
         raise ColumnNotFoundError(
             f"column {name} cannot be filtered by: there is none, or it is inside an ARRAY or "
-            f"MAP; {meant(name, schema.names)}"
+            f"MAP; {name_hint(name, schema.names)}"
         )
     return BoundColumn(found.id, name, found.type)
 
 
-def _member(fields: tuple[t.DataField, ...], name: str) -> t.DataField | None:
+def _find_member(fields: tuple[t.DataField, ...], name: str) -> t.DataField | None:
     for each in fields:
         if each.name == name:
             return each
     for each in fields:
         if name.startswith(f"{each.name}.") and isinstance(each.type, t.RowType):
-            inner = _member(each.type.fields, name[len(each.name) + 1 :])
+            inner = _find_member(each.type.fields, name[len(each.name) + 1 :])
             if inner is not None:
                 return inner
     return None
@@ -291,14 +293,14 @@ def parse_filter(where: Filter, schema: Schema) -> Expression:
         'id == 1 or name startsWith "a"'
     """
     try:
-        return _filter(where, schema)
+        return _build_filter(where, schema)
     except RecursionError as error:
         raise InvalidInputError(
             f"filter {excerpt(where)} nests too deep; take brackets inside of brackets apart"
         ) from error
 
 
-def _filter(where: Filter, schema: Schema) -> Expression:
+def _build_filter(where: Filter, schema: Schema) -> Expression:
     match where:
         case None:
             return TRUE
@@ -307,35 +309,35 @@ def _filter(where: Filter, schema: Schema) -> Expression:
         case str():
             return without_not(parse_sql(where, schema))
         case tuple():
-            return _predicate(where, schema)
+            return _predicate_from_tuple(where, schema)
         case list() if where and all(isinstance(each, list) for each in where):
             return disjunction(
-                conjunction(_predicate(one, schema) for one in each) for each in where
+                conjunction(_predicate_from_tuple(one, schema) for one in each) for each in where
             )
         case list():
-            return conjunction(_predicate(each, schema) for each in where)
+            return conjunction(_predicate_from_tuple(each, schema) for each in where)
         case _:
-            raise _unreadable(where)
+            raise _unreadable_filter_error(where)
 
 
-def _unreadable(given: object) -> InvalidInputError:
+def _unreadable_filter_error(given: object) -> InvalidInputError:
     return InvalidInputError(
         f"filter {excerpt(given)} cannot be read: give SQL, a list of (column, op, value), or a "
         "list of such lists"
     )
 
 
-def _predicate(given: object, schema: Schema) -> Expression:
+def _predicate_from_tuple(given: object, schema: Schema) -> Expression:
     if not isinstance(given, tuple) or len(given) not in (_PAIR, _TRIPLE):
-        raise _unreadable(given)
+        raise _unreadable_filter_error(given)
     name, word = given[0], given[1]
     if not isinstance(name, str) or not isinstance(word, str):
-        raise _unreadable(given)
+        raise _unreadable_filter_error(given)
     op = _OPS.get(" ".join(word.lower().split()))
     if op is None:
         raise InvalidInputError(f"op {word!r} of column {name} is none of {sorted(_OPS)}")
     if op not in UNARY and len(given) == _PAIR:
-        raise _unreadable(given)
+        raise _unreadable_filter_error(given)
     value = given[2] if len(given) == _TRIPLE else None
     return predicate_on(column_named(schema, name), op, value)
 
@@ -352,22 +354,22 @@ def predicate_on(column: BoundColumn, op: Op, value: object = None) -> Expressio
         InvalidInputError: The value or the op does not suit the column's type.
     """
     if op in UNARY:
-        return _unary(column, op, value)
+        return _unary_predicate(column, op, value)
     if op in (Op.IN, Op.NOT_IN):
         if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
             raise InvalidInputError(
                 f"column {column.name} is compared with {excerpt(value)}: '{op.value}' wants a list"
             )
-        values = [literal_of(each, column) for each in value]
+        values = [literal_for_column(each, column) for each in value]
         return membership(column, values) if op is Op.IN else exclusion(column, values)
     if op in (Op.STARTS_WITH, Op.NOT_STARTS_WITH) and not isinstance(
         column.type, t.CharType | t.VarCharType
     ):
         raise InvalidInputError(f"column {column.name} is no text: it cannot start with anything")
-    return Predicate(op, column, (literal_of(value, column),))
+    return Predicate(op, column, (literal_for_column(value, column),))
 
 
-def _unary(column: BoundColumn, op: Op, value: object) -> Expression:
+def _unary_predicate(column: BoundColumn, op: Op, value: object) -> Expression:
     if value is not None:
         raise InvalidInputError(
             f"column {column.name} is compared with {excerpt(value)}: '{op.value}' wants no value"
@@ -427,99 +429,101 @@ def parse_sql(text: str, schema: Schema) -> Expression:
             f'filter {excerpt(text)} is no SQL condition; write for example "id >= 5 AND name = '
             "'a'\"; put a name with blanks in double quotes"
         ) from error
-    return _Reader(schema).read(parsed)
+    return _SqlConditionReader(schema).read(parsed)
 
 
-class _Reader:
+class _SqlConditionReader:
     """Converts parsed SQL into expressions; rejects every construct that it does not support."""
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
         self._kinds: dict[str, Callable[[Any], Expression]] = {
             "paren": lambda sql: self.read(sql.this),
-            "and": lambda sql: And(self._joined(sql)),
-            "or": lambda sql: Or(self._joined(sql)),
+            "and": lambda sql: And(self._read_operands(sql)),
+            "or": lambda sql: Or(self._read_operands(sql)),
             "not": lambda sql: Not(self.read(sql.this)),
             "boolean": lambda sql: Always(bool(sql.this)),
-            "column": self._bare,
-            "dot": self._bare,
-            "is": self._is,
-            "in": self._in,
-            "between": self._between,
-            "like": self._like,
-            "startswith": self._starts_with,
-            "isnan": lambda sql: predicate_on(self._column(sql.this), Op.IS_NAN),
-            **dict.fromkeys(_COMPARISONS, self._comparison),
+            "column": self._read_boolean_column,
+            "dot": self._read_boolean_column,
+            "is": self._read_is,
+            "in": self._read_in,
+            "between": self._read_between,
+            "like": self._read_like,
+            "startswith": self._read_starts_with,
+            "isnan": lambda sql: predicate_on(self._read_column(sql.this), Op.IS_NAN),
+            **dict.fromkeys(_COMPARISONS, self._read_comparison),
         }
 
     def read(self, sql: Sql) -> Expression:
         """Return the expression of a condition."""
-        found = self._reader(sql)(sql)
+        found = self._reader_for(sql)(sql)
         return Not(found) if sql.args.get("negate") else found
 
-    def _reader(self, sql: Sql) -> Callable[[Any], Expression]:
+    def _reader_for(self, sql: Sql) -> Callable[[Any], Expression]:
         read = self._kinds.get(sql.key)
         known = {"this", "expression", "expressions", "low", "high", "negate"}
         extra = {"column": {"table", "db", "catalog"}}.get(sql.key, set())
         if read is None or {name for name, each in sql.args.items() if each} - known - extra:
-            raise _refusal(sql)
+            raise _unsupported_sql_error(sql)
         return read
 
-    def _joined(self, sql: Sql) -> tuple[Expression, ...]:
+    def _read_operands(self, sql: Sql) -> tuple[Expression, ...]:
         # Thousands of comparisons make a tree that is as deep on its left.
         parts = [sql.expression]
         first = sql.this
         while first.key == sql.key and not first.args.get("negate"):
-            self._reader(first)
+            self._reader_for(first)
             parts.append(first.expression)
             first = first.this
         return tuple(self.read(each) for each in (first, *reversed(parts)))
 
-    def _column(self, sql: Sql) -> BoundColumn:
+    def _read_column(self, sql: Sql) -> BoundColumn:
         if sql.key not in ("column", "dot"):
-            raise _refusal(sql)
+            raise _unsupported_sql_error(sql)
         return column_named(self._schema, ".".join(part.name for part in sql.parts))
 
-    def _bare(self, sql: Sql) -> Expression:
-        column = self._column(sql)
+    def _read_boolean_column(self, sql: Sql) -> Expression:
+        column = self._read_column(sql)
         if not isinstance(column.type, t.BooleanType):
             raise InvalidInputError(
                 f"column {column.name} is not BOOLEAN: compare it with something"
             )
         return predicate_on(column, Op.EQUAL, value=True)
 
-    def _comparison(self, sql: Sql) -> Expression:
+    def _read_comparison(self, sql: Sql) -> Expression:
         op, mirrored = _COMPARISONS[sql.key]
         if sql.this.key in ("column", "dot"):
-            column = self._column(sql.this)
-            return predicate_on(column, op, _literal(sql.expression, column))
-        column = self._column(sql.expression)
-        return predicate_on(column, mirrored, _literal(sql.this, column))
+            column = self._read_column(sql.this)
+            return predicate_on(column, op, _literal_value(sql.expression, column))
+        column = self._read_column(sql.expression)
+        return predicate_on(column, mirrored, _literal_value(sql.this, column))
 
-    def _is(self, sql: Sql) -> Expression:
-        column = self._column(sql.this)
+    def _read_is(self, sql: Sql) -> Expression:
+        column = self._read_column(sql.this)
         if sql.expression.key == "null":
             return predicate_on(column, Op.IS_NULL)
         if sql.expression.key != "boolean":
-            raise _refusal(sql)
+            raise _unsupported_sql_error(sql)
         # NULL is not true: its negation has to include NULL.
         same = predicate_on(column, Op.EQUAL, bool(sql.expression.this))
         return And((same, Predicate(Op.NOT_NULL, column)))
 
-    def _in(self, sql: Sql) -> Expression:
-        column = self._column(sql.this)
-        return predicate_on(column, Op.IN, [_literal(each, column) for each in sql.expressions])
+    def _read_in(self, sql: Sql) -> Expression:
+        column = self._read_column(sql.this)
+        return predicate_on(
+            column, Op.IN, [_literal_value(each, column) for each in sql.expressions]
+        )
 
-    def _between(self, sql: Sql) -> Expression:
-        column = self._column(sql.this)
+    def _read_between(self, sql: Sql) -> Expression:
+        column = self._read_column(sql.this)
         return conjunction(
-            predicate_on(column, op, _literal(sql.args[name], column))
+            predicate_on(column, op, _literal_value(sql.args[name], column))
             for name, op in (("low", Op.AT_LEAST), ("high", Op.AT_MOST))
         )
 
-    def _like(self, sql: Sql) -> Expression:
-        column = self._column(sql.this)
-        pattern = _literal(sql.expression, column)
+    def _read_like(self, sql: Sql) -> Expression:
+        column = self._read_column(sql.this)
+        pattern = _literal_value(sql.expression, column)
         prefix = str(pattern).removesuffix("%")
         if "%" in prefix or "_" in prefix:
             raise InvalidInputError(
@@ -529,20 +533,20 @@ class _Reader:
         op = Op.EQUAL if prefix == pattern else Op.STARTS_WITH
         return predicate_on(column, op, prefix)
 
-    def _starts_with(self, sql: Sql) -> Expression:
-        column = self._column(sql.this)
-        return predicate_on(column, Op.STARTS_WITH, _literal(sql.expression, column))
+    def _read_starts_with(self, sql: Sql) -> Expression:
+        column = self._read_column(sql.this)
+        return predicate_on(column, Op.STARTS_WITH, _literal_value(sql.expression, column))
 
 
-def _literal(sql: Sql, column: BoundColumn) -> object:
+def _literal_value(sql: Sql, column: BoundColumn) -> object:
     read = _LITERALS.get(sql.key)
     if read is not None:
         return read(sql)
     inner = sql.this
     if sql.key == "neg" and inner.key == "literal" and not inner.is_string:
-        return -_number(inner)
+        return -_parse_number(inner)
     if sql.key != "cast" or sql.to.this.name not in _TYPED or inner.key != "literal":
-        raise _refusal(sql)
+        raise _unsupported_sql_error(sql)
     if isinstance(column.type, t.CharType | t.VarCharType):
         raise InvalidInputError(
             f"column {column.name} is text and cannot be compared with {sql.sql()}"
@@ -550,20 +554,20 @@ def _literal(sql: Sql, column: BoundColumn) -> object:
     return inner.this
 
 
-def _number(sql: Sql) -> int | Decimal:
+def _parse_number(sql: Sql) -> int | Decimal:
     whole = whole_number(sql.this)
     return Decimal(sql.this) if whole is None else whole
 
 
 _LITERALS: dict[str, Callable[[Sql], object]] = {
-    "literal": lambda sql: sql.this if sql.is_string else _number(sql),
+    "literal": lambda sql: sql.this if sql.is_string else _parse_number(sql),
     "boolean": lambda sql: bool(sql.this),
     "null": lambda _sql: None,
     "hexstring": lambda sql: bytes.fromhex(sql.this),
 }
 
 
-def _refusal(sql: Sql) -> InvalidInputError:
+def _unsupported_sql_error(sql: Sql) -> InvalidInputError:
     return InvalidInputError(
         f"{sql.sql()} cannot be planned by: compare one column with literals, joined by AND, OR, "
         "NOT"

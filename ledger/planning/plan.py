@@ -18,7 +18,7 @@ from attrs import field, frozen
 from msgspec import UNSET
 
 from ledger.events import TableEvent
-from ledger.files.change_lists import from_table, to_table
+from ledger.files.change_lists import changes_from_table, to_table
 from ledger.files.live import change_tables, live_tables
 from ledger.log.stream_log import StreamLog
 from ledger.model import types as t
@@ -39,21 +39,21 @@ from ledger.planning.expression import (
     Expression,
     Op,
     Predicate,
-    reduced,
+    residual_of,
     text_of,
 )
 from ledger.planning.filter import Filter, parse_filter
 from ledger.planning.spec_plan import (
     ColumnMetrics,
-    EmptyFile,
-    NothingMatches,
-    OtherValues,
+    ColumnValuesReason,
+    EmptyFileReason,
+    NoMatchReason,
     Partition,
     Reason,
     SpecPlan,
     columns_of,
     failed_part,
-    holds_in,
+    holds_in_file,
     metrics_of,
 )
 from ledger.state.table import TableState
@@ -170,7 +170,7 @@ class TableFilter:
             each.id for each in walk_fields(schema.fields) if each.initial_default is None
         }
         self._readings = {
-            key: self._reading(each) for key, each in {**schemas, schema.id: schema}.items()
+            key: self._column_readings(each) for key, each in {**schemas, schema.id: schema}.items()
         }
 
     @property
@@ -179,7 +179,7 @@ class TableFilter:
         return tuple(each.id for each in self._columns)
 
     @property
-    def bounded(self) -> dict[int, list[int]]:
+    def schemas_with_bounds(self) -> dict[int, list[int]]:
         """For each column of the filter, the schemas whose files have bounds of its type."""
         return {
             each: [key for key, found in self._readings.items() if found.get(each) == "bounds"]
@@ -210,23 +210,23 @@ class TableFilter:
         if left == TRUE or file.content != "data":
             # Deletes apply to rows whose other columns may differ.
             return left
-        return FALSE if file.record_count == 0 else reduced(left, self._verdict(file))
+        return FALSE if file.record_count == 0 else residual_of(left, self._file_verdict(file))
 
     def reason(self, file: FileChange) -> Reason:
         """Return the reason for which a pruned file is not read."""
         if self.filter == FALSE:
-            return NothingMatches()
+            return NoMatchReason()
         left = self.by_partition(file.spec_id, file.partition)
         if left == FALSE:
             return self._specs[file.spec_id].reason(file.partition)
         if file.record_count == 0:
-            return EmptyFile()
-        part = failed_part(left, self._verdict(file))
-        return OtherValues(
-            part, tuple((each, self._metrics(file, each)) for each in columns_of(part))
+            return EmptyFileReason()
+        part = failed_part(left, self._file_verdict(file))
+        return ColumnValuesReason(
+            part, tuple((each, self._column_metrics(file, each)) for each in columns_of(part))
         )
 
-    def _reading(self, schema: Schema) -> dict[int, str]:
+    def _column_readings(self, schema: Schema) -> dict[int, str]:
         """Return what a file of a schema has for each column: `bounds`, `absent`, or nothing."""
         types = field_types(schema)
         found: dict[int, str] = {}
@@ -238,23 +238,23 @@ class TableFilter:
                 found[each.id] = "bounds"
         return found
 
-    def _metrics(self, file: FileChange, column: BoundColumn) -> ColumnMetrics | None:
+    def _column_metrics(self, file: FileChange, column: BoundColumn) -> ColumnMetrics | None:
         reading = self._readings.get(file.schema_id, {}).get(column.id)
         return None if reading == "absent" else metrics_of(file, column)
 
-    def _verdict(self, file: FileChange) -> Callable[[Predicate], bool | None]:
+    def _file_verdict(self, file: FileChange) -> Callable[[Predicate], bool | None]:
         readings = self._readings.get(file.schema_id, {})
 
         def verdict(predicate: Predicate) -> bool | None:
             reading = readings.get(predicate.column.id)
             if reading == "bounds":
-                return holds_in(predicate, metrics_of(file, predicate.column))
+                return holds_in_file(predicate, metrics_of(file, predicate.column))
             return holds_for(predicate, None) if reading == "absent" else None
 
         return verdict
 
 
-class Counts:
+class PruningCounts:
     """Counters of files by spec."""
 
     def __init__(self, spec_ids: Iterable[int]) -> None:
@@ -310,7 +310,7 @@ def plan_files(
     """
     table = TableFilter(schema, specs, where, schemas or {})
     kept: list[PlannedFile] = []
-    counts = Counts(table.by_spec)
+    counts = PruningCounts(table.by_spec)
     for each in files:
         left = table.by_partition(each.spec_id, each.partition)
         if left == FALSE:
@@ -339,7 +339,9 @@ def plan_files(
 _INT, _LONG = 4, 8
 
 
-def outside(rows: pa.Table, expression: Expression, schema_ids: dict[int, list[int]]) -> pa.Array:
+def excluded_by_bounds(
+    rows: pa.Table, expression: Expression, schema_ids: dict[int, list[int]]
+) -> pa.Array:
     """Return for each row whether its bounds exclude every match of the filter.
 
     Args:
@@ -354,12 +356,12 @@ def outside(rows: pa.Table, expression: Expression, schema_ids: dict[int, list[i
     for each in expression.parts if isinstance(expression, And) else (expression,):
         if not isinstance(each, Predicate) or each.op not in _BY_BOUNDS:
             continue
-        width = _width(each.column.type)
+        width = _bound_width(each.column.type)
         # A timestamp of the year 9999 does not fit in 64 bits as nanoseconds.
         if width is None or not all(-(1 << 63) <= int(one) < 1 << 63 for one in each.values):
             continue
         known = pc.is_in(rows["schema_id"], value_set=pa.array(schema_ids[each.column.id], "int64"))
-        excluded = _excluded(rows, each, width)
+        excluded = _excluded_rows(rows, each, width)
         found = pc.or_(found, pc.and_(pc.fill_null(excluded, fill_value=False), known))
     return pc.and_(found, pc.equal(rows["content"], "data"))
 
@@ -367,7 +369,7 @@ def outside(rows: pa.Table, expression: Expression, schema_ids: dict[int, list[i
 _BY_BOUNDS = frozenset({Op.LESS, Op.AT_MOST, Op.GREATER, Op.AT_LEAST, Op.EQUAL, Op.IN})
 
 
-def _width(data_type: t.DataType) -> int | None:
+def _bound_width(data_type: t.DataType) -> int | None:
     match data_type:
         case t.TinyIntType() | t.SmallIntType() | t.IntType() | t.DateType():
             return _INT
@@ -377,16 +379,16 @@ def _width(data_type: t.DataType) -> int | None:
             return None
 
 
-def _excluded(rows: pa.Table, predicate: Predicate, width: int) -> Any:
+def _excluded_rows(rows: pa.Table, predicate: Predicate, width: int) -> Any:
     """Return True where all values fail the predicate; NULL where that is not known."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     def bound(name: str) -> pa.Array:
-        texts = [value_of(each, predicate.column.id) for each in rows[name].chunks]
-        return _decoded(pa.concat_arrays([pa.array([], pa.string()), *texts]), width)
+        texts = [map_values_for_key(each, predicate.column.id) for each in rows[name].chunks]
+        return _decode_hex_bounds(pa.concat_arrays([pa.array([], pa.string()), *texts]), width)
 
-    least, most = (pa.scalar(each, pa.int64()) for each in _ends(predicate))
+    least, most = (pa.scalar(each, pa.int64()) for each in _smallest_and_largest(predicate))
     match predicate.op:
         case Op.LESS:
             return pc.greater_equal(bound("lower_bounds"), most)
@@ -401,7 +403,7 @@ def _excluded(rows: pa.Table, predicate: Predicate, width: int) -> Any:
             return pc.or_kleene(above, pc.less(bound("upper_bounds"), least))
 
 
-def value_of(maps: pa.MapArray, key: int) -> pa.Array:
+def map_values_for_key(maps: pa.MapArray, key: int) -> pa.Array:
     """Return the value of a key in each map; NULL where the map lacks it.
 
     Where all maps have the key, its values are in their order already, which takes a fifth of
@@ -421,13 +423,13 @@ def value_of(maps: pa.MapArray, key: int) -> pa.Array:
     return pc.map_lookup(maps, query_key=key, occurrence="first")
 
 
-def _ends(predicate: Predicate) -> tuple[int, int]:
+def _smallest_and_largest(predicate: Predicate) -> tuple[int, int]:
     # An expression that a caller built may hold them in any order.
     numbers = [int(each) for each in predicate.values]
     return min(numbers), max(numbers)
 
 
-def _decoded(texts: pa.Array, width: int) -> pa.Array:
+def _decode_hex_bounds(texts: pa.Array, width: int) -> pa.Array:
     """Return the numbers that hex texts encode; NULL for those of another width."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -441,7 +443,7 @@ def _decoded(texts: pa.Array, width: int) -> pa.Array:
     except ValueError:
         # Invalid bytes give no information, and the file is read.
         is_hex = pc.match_substring_regex(texts, "^[0-9a-fA-F]*$")
-        return _decoded(pc.if_else(is_hex, texts, None), width)
+        return _decode_hex_bounds(pc.if_else(is_hex, texts, None), width)
     kind = pa.int32() if width == _INT else pa.int64()
     numbers = pa.Array.from_buffers(kind, len(fitting), [None, decoded]).cast(pa.int64())
     return pc.replace_with_mask(pa.nulls(len(texts), pa.int64()), fits, numbers)
@@ -481,17 +483,17 @@ def plan(
     """
     import pyarrow.compute as pc
 
-    tables = [_opened(log, each) for each in change_tables(log, state)]
+    tables = [_with_sidecar_values(log, each) for each in change_tables(log, state)]
     named = {each for table in tables for each in pc.unique(table["schema_id"]).to_pylist()}
     older = {each.id: each for each in schemas(named - {schema.id})}
     return plan_tables(lambda: tables, TableFilter(schema, specs, where, older))
 
 
-def _opened(log: StreamLog[TableState, TableEvent], table: pa.Table) -> pa.Table:
+def _with_sidecar_values(log: StreamLog[TableState, TableEvent], table: pa.Table) -> pa.Table:
     """Return a table of file changes with the values that are kept in sidecars."""
     if "sidecar" not in table.column_names:
         return table
-    return to_table(log.personal.columns.opened(from_table(table)))
+    return to_table(log.personal.columns.opened(changes_from_table(table)))
 
 
 def plan_tables(tables: Callable[[], Iterable[pa.Table]], table_filter: TableFilter) -> FilePlan:
@@ -504,16 +506,16 @@ def plan_tables(tables: Callable[[], Iterable[pa.Table]], table_filter: TableFil
     Raises:
         InvalidInputError: A file does not fit its spec.
     """
-    counts = Counts(table_filter.by_spec)
+    counts = PruningCounts(table_filter.by_spec)
     newest_first: list[list[PlannedFile]] = []
     for rows in live_tables(tables()):
-        kept = _by_partition(rows, table_filter, counts)
+        kept = _filter_by_partition(rows, table_filter, counts)
         newest_first.append(
             [
                 each
-                for batch in _batches(kept)
-                for each in _by_metrics(
-                    _by_bounds(batch, table_filter, counts), table_filter, counts
+                for batch in _split_batches(kept)
+                for each in _filter_by_metrics(
+                    _filter_by_bounds(batch, table_filter, counts), table_filter, counts
                 )
             ]
         )
@@ -522,20 +524,22 @@ def plan_tables(tables: Callable[[], Iterable[pa.Table]], table_filter: TableFil
 
     def pruned() -> Iterator[PrunedFile]:
         for rows in reversed(list(live_tables(tables()))):
-            for batch in _batches(rows):
-                for each in from_table(batch):
+            for batch in _split_batches(rows):
+                for each in changes_from_table(batch):
                     if each.path not in kept_paths:
                         yield PrunedFile(each, table_filter.reason(each))
 
     return FilePlan(files, table_filter.by_spec, counts.by_spec(), pruned)
 
 
-def _batches(table: pa.Table) -> Iterator[pa.Table]:
+def _split_batches(table: pa.Table) -> Iterator[pa.Table]:
     for start in range(0, len(table), _BATCH):
         yield table.slice(start, _BATCH)
 
 
-def _by_partition(rows: pa.Table, table_filter: TableFilter, counts: Counts) -> pa.Table:
+def _filter_by_partition(
+    rows: pa.Table, table_filter: TableFilter, counts: PruningCounts
+) -> pa.Table:
     """Return the rows whose partition may match."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -551,7 +555,7 @@ def _by_partition(rows: pa.Table, table_filter: TableFilter, counts: Counts) -> 
     sizes = {each["values"]: each["counts"] for each in encoded.indices.value_counts().to_pylist()}
     decisions = []
     for position, key in enumerate(encoded.dictionary.to_pylist()):
-        spec_id, partition = _partition_of(key)
+        spec_id, partition = _decode_partition_key(key)
         may_match = table_filter.by_partition(spec_id, partition) != FALSE
         decisions.append(may_match)
         if not may_match:
@@ -559,29 +563,31 @@ def _by_partition(rows: pa.Table, table_filter: TableFilter, counts: Counts) -> 
     return rows if all(decisions) else rows.filter(pa.array(decisions).take(encoded.indices))
 
 
-def _by_bounds(rows: pa.Table, table_filter: TableFilter, counts: Counts) -> pa.Table:
+def _filter_by_bounds(rows: pa.Table, table_filter: TableFilter, counts: PruningCounts) -> pa.Table:
     """Return the rows that Arrow's comparison of bounds does not exclude."""
     import pyarrow.compute as pc
 
-    is_outside = outside(rows, table_filter.filter, table_filter.bounded)
+    is_outside = excluded_by_bounds(rows, table_filter.filter, table_filter.schemas_with_bounds)
     for each in rows["spec_id"].filter(is_outside).value_counts().to_pylist():
         counts.by_metrics[each["values"]] += each["counts"]
     return rows.filter(pc.invert(is_outside))
 
 
-def _partition_of(key: str) -> tuple[int, tuple[Any, ...]]:
+def _decode_partition_key(key: str) -> tuple[int, tuple[Any, ...]]:
     spec_id, _, rest = key.partition(_SEPARATOR)
     texts = rest.split(_SEPARATOR) if rest else []
     return int(spec_id), tuple(msgspec.json.decode(each) for each in texts)
 
 
-def _by_metrics(rows: pa.Table, table_filter: TableFilter, counts: Counts) -> Iterator[PlannedFile]:
+def _filter_by_metrics(
+    rows: pa.Table, table_filter: TableFilter, counts: PruningCounts
+) -> Iterator[PlannedFile]:
     """Yield the files whose counts and bounds may match."""
     import pyarrow as pa
 
     decisions: list[bool] = []
     residuals: list[Expression] = []
-    for each in _sketches(rows, table_filter):
+    for each in _files_with_needed_metrics(rows, table_filter):
         left = table_filter.by_metrics(
             each, table_filter.by_partition(each.spec_id, each.partition)
         )
@@ -591,14 +597,14 @@ def _by_metrics(rows: pa.Table, table_filter: TableFilter, counts: Counts) -> It
         else:
             counts.kept[each.spec_id] += 1
             residuals.append(left)
-    kept = from_table(rows.filter(pa.array(decisions, pa.bool_())))
+    kept = changes_from_table(rows.filter(pa.array(decisions, pa.bool_())))
     yield from map(PlannedFile, kept, residuals)
 
 
-def _sketches(rows: pa.Table, table_filter: TableFilter) -> Iterator[FileChange]:
+def _files_with_needed_metrics(rows: pa.Table, table_filter: TableFilter) -> Iterator[FileChange]:
     """Yield files with no more metrics than the filter needs."""
     field_ids = table_filter.field_ids
-    maps = [_looked_up(rows[name], field_ids) for name in _MAPS]
+    maps = [_look_up_keys(rows[name], field_ids) for name in _MAPS]
     columns = (rows[name].to_pylist() for name in ("spec_id", "schema_id", "record_count"))
     partitions = [tuple(map(msgspec.json.decode, each)) for each in rows["partition"].to_pylist()]
     contents = rows["content"].to_pylist()
@@ -617,7 +623,7 @@ def _sketches(rows: pa.Table, table_filter: TableFilter) -> Iterator[FileChange]
         )
 
 
-def _looked_up(maps: pa.ChunkedArray, field_ids: tuple[int, ...]) -> list[Any]:
+def _look_up_keys(maps: pa.ChunkedArray, field_ids: tuple[int, ...]) -> list[Any]:
     """Return the values of some keys in each map."""
     import pyarrow.compute as pc
 

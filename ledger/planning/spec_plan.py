@@ -30,7 +30,7 @@ from ledger.model.transforms import (
     Transform,
     Truncate,
     field_types,
-    human_text,
+    partition_value_text,
     transform_of,
 )
 from ledger.planning.bound_value import holds_for, value_from_bytes
@@ -46,14 +46,14 @@ from ledger.planning.expression import (
     Predicate,
     Verdict,
     conjunction,
-    decided,
     disjunction,
+    evaluate_if_known,
     exclusion,
     is_floating,
     membership,
     predicates_of,
-    reduced,
-    rewritten,
+    residual_of,
+    rewrite_predicates,
     text_of,
 )
 
@@ -92,18 +92,18 @@ def metrics_of(file: FileChange, column: BoundColumn) -> ColumnMetrics:
     """Return a file's statistics of a column, with bounds read as the column's type."""
     return ColumnMetrics(
         file.record_count,
-        _of(file.value_counts, column.id),
-        _of(file.null_value_counts, column.id),
-        _bound(_of(file.lower_bounds, column.id), column),
-        _bound(_of(file.upper_bounds, column.id), column),
+        _field_metric(file.value_counts, column.id),
+        _field_metric(file.null_value_counts, column.id),
+        _decode_bound(_field_metric(file.lower_bounds, column.id), column),
+        _decode_bound(_field_metric(file.upper_bounds, column.id), column),
     )
 
 
-def _of(values: Any, field_id: int) -> Any:
+def _field_metric(values: Any, field_id: int) -> Any:
     return values.get(field_id) if isinstance(values, dict) else None
 
 
-def _bound(text: str | None, column: BoundColumn) -> Value | None:
+def _decode_bound(text: str | None, column: BoundColumn) -> Value | None:
     try:
         return None if text is None else value_from_bytes(bytes.fromhex(text), column.type)
     except ValueError:
@@ -111,14 +111,17 @@ def _bound(text: str | None, column: BoundColumn) -> Value | None:
         return None
 
 
-def holds_in(predicate: Predicate, metrics: ColumnMetrics) -> bool | None:
+def holds_in_file(predicate: Predicate, metrics: ColumnMetrics) -> bool | None:
     """Return whether a predicate holds for all of a file's rows, for none, or (None) for some.
 
     Example:
         >>> from ledger.model import types as t
         >>> column = BoundColumn(1, "id", t.IntType())
         >>> more = Predicate(Op.GREATER, column, (5,))
-        >>> [holds_in(more, ColumnMetrics(2, 2, 0, *each)) for each in ((1, 5), (4, 9), (6, 9))]
+        >>> [
+        ...     holds_in_file(more, ColumnMetrics(2, 2, 0, *each))
+        ...     for each in ((1, 5), (4, 9), (6, 9))
+        ... ]
         [False, None, True]
     """
     op = predicate.op
@@ -130,47 +133,47 @@ def holds_in(predicate: Predicate, metrics: ColumnMetrics) -> bool | None:
     if op in (Op.IS_NAN, Op.NOT_NAN):
         return None
     if op in NEGATIVE:
-        return _negative(predicate, metrics)
-    known = _within(predicate, metrics.lower, metrics.upper)
-    return None if known and not _is_clean(predicate, metrics) else known
+        return _negative_holds_in(predicate, metrics)
+    known = _holds_between(predicate, metrics.lower, metrics.upper)
+    return None if known and not _bounds_cover_all_rows(predicate, metrics) else known
 
 
-def _is_clean(predicate: Predicate, metrics: ColumnMetrics) -> bool:
+def _bounds_cover_all_rows(predicate: Predicate, metrics: ColumnMetrics) -> bool:
     """Return whether the bounds cover every row."""
     return metrics.has_no_null and not is_floating(predicate.column.type)
 
 
-def _negative(predicate: Predicate, metrics: ColumnMetrics) -> bool | None:
+def _negative_holds_in(predicate: Predicate, metrics: ColumnMetrics) -> bool | None:
     positive = Predicate(OPPOSITE[predicate.op], predicate.column, predicate.values)
-    known = _within(positive, metrics.lower, metrics.upper)
+    known = _holds_between(positive, metrics.lower, metrics.upper)
     if known is False:
         # NaN differs from every value, too.
         return True if metrics.has_no_null else None
-    return False if known and _is_clean(predicate, metrics) else None
+    return False if known and _bounds_cover_all_rows(predicate, metrics) else None
 
 
-def _within(predicate: Predicate, lower: Any, upper: Any) -> bool | None:
+def _holds_between(predicate: Predicate, lower: Any, upper: Any) -> bool | None:
     """Return whether a positive predicate holds for all values between two bounds."""
     return _RANGES[predicate.op](predicate.values, lower, upper)
 
 
-def _less(values: Any, lower: Any, upper: Any) -> bool | None:
+def _range_is_less(values: Any, lower: Any, upper: Any) -> bool | None:
     if lower is not None and lower >= values[0]:
         return False
     return True if upper is not None and upper < values[0] else None
 
 
-def _at_most(values: Any, lower: Any, upper: Any) -> bool | None:
+def _range_is_at_most(values: Any, lower: Any, upper: Any) -> bool | None:
     if lower is not None and lower > values[0]:
         return False
     return True if upper is not None and upper <= values[0] else None
 
 
-def _not(known: bool | None) -> bool | None:  # noqa: FBT001 - what is known, not a switch
+def _negate_known(known: bool | None) -> bool | None:  # noqa: FBT001 - what is known, not a switch
     return None if known is None else not known
 
 
-def _one_of(values: Any, lower: Any, upper: Any) -> bool | None:
+def _range_is_one_of(values: Any, lower: Any, upper: Any) -> bool | None:
     if not any(
         (lower is None or lower <= each) and (upper is None or each <= upper) for each in values
     ):
@@ -178,7 +181,7 @@ def _one_of(values: Any, lower: Any, upper: Any) -> bool | None:
     return True if lower is not None and lower == upper else None
 
 
-def _starts(values: Any, lower: Any, upper: Any) -> bool | None:
+def _range_starts_with(values: Any, lower: Any, upper: Any) -> bool | None:
     prefix = values[0]
     if upper is not None and upper < prefix:
         return False
@@ -191,13 +194,13 @@ def _starts(values: Any, lower: Any, upper: Any) -> bool | None:
 
 
 _RANGES: dict[Op, Callable[[Any, Any, Any], bool | None]] = {
-    Op.LESS: _less,
-    Op.AT_MOST: _at_most,
-    Op.GREATER: lambda values, lower, upper: _not(_at_most(values, lower, upper)),
-    Op.AT_LEAST: lambda values, lower, upper: _not(_less(values, lower, upper)),
-    Op.EQUAL: _one_of,
-    Op.IN: _one_of,
-    Op.STARTS_WITH: _starts,
+    Op.LESS: _range_is_less,
+    Op.AT_MOST: _range_is_at_most,
+    Op.GREATER: lambda values, lower, upper: _negate_known(_range_is_at_most(values, lower, upper)),
+    Op.AT_LEAST: lambda values, lower, upper: _negate_known(_range_is_less(values, lower, upper)),
+    Op.EQUAL: _range_is_one_of,
+    Op.IN: _range_is_one_of,
+    Op.STARTS_WITH: _range_starts_with,
 }
 
 
@@ -220,7 +223,7 @@ class PartitionColumn(BoundColumn):
     def value_text(self, value: Value) -> str:
         """Return one of its values as display text: years, months and hours as such."""
         if isinstance(self.transform, Period):
-            return human_text(value, self.transform, self.source)
+            return partition_value_text(value, self.transform, self.source)
         return super().value_text(value)
 
 
@@ -252,7 +255,7 @@ def partition_columns(spec: PartitionSpec, schema: Schema) -> tuple[PartitionCol
     return tuple(found)
 
 
-def inclusive(expression: Expression, columns: Iterable[PartitionColumn]) -> Expression:
+def project_inclusive(expression: Expression, columns: Iterable[PartitionColumn]) -> Expression:
     """Return the condition on a file's partition under which any of its rows may match.
 
     Example:
@@ -265,33 +268,35 @@ def inclusive(expression: Expression, columns: Iterable[PartitionColumn]) -> Exp
         >>> columns = partition_columns(
         ...     PartitionSpec(0, (PartitionField("ts_day", "day", 0, field_id=1000),)), schema
         ... )
-        >>> text_of(inclusive(parse_filter([("ts", "<", "2017-12-01")], schema), columns))
+        >>> text_of(project_inclusive(parse_filter([("ts", "<", "2017-12-01")], schema), columns))
         'ts_day <= 2017-11-30'
     """
     known = tuple(columns)
-    return rewritten(
+    return rewrite_predicates(
         expression,
         lambda each: conjunction(
-            inclusive_predicate(each, column)
+            project_predicate_inclusive(each, column)
             for column in known
             if column.source_id == each.column.id
         ),
     )
 
 
-def strict(expression: Expression, columns: Iterable[PartitionColumn]) -> Expression:
+def project_strict(expression: Expression, columns: Iterable[PartitionColumn]) -> Expression:
     """Return the condition on a file's partition under which all of its rows match."""
     known = tuple(columns)
-    return rewritten(
+    return rewrite_predicates(
         expression,
         lambda each: disjunction(
-            strict_predicate(each, column) for column in known if column.source_id == each.column.id
+            project_predicate_strict(each, column)
+            for column in known
+            if column.source_id == each.column.id
         ),
     )
 
 
 @frozen
-class _Side:
+class _ProjectionRules:
     """The rules of one side of a projection, inclusive or strict.
 
     Attributes:
@@ -313,7 +318,7 @@ class _Side:
     unmoved: Op
 
 
-_INCLUSIVE: Final = _Side(
+_INCLUSIVE: Final = _ProjectionRules(
     unknown=TRUE,
     set_ops=(Op.EQUAL, Op.IN),
     of_results=membership,
@@ -327,7 +332,7 @@ _INCLUSIVE: Final = _Side(
     raised=Op.AT_MOST,
     unmoved=Op.AT_LEAST,
 )
-_STRICT: Final = _Side(
+_STRICT: Final = _ProjectionRules(
     unknown=FALSE,
     set_ops=(Op.NOT_EQUAL, Op.NOT_IN),
     of_results=exclusion,
@@ -343,33 +348,35 @@ _STRICT: Final = _Side(
 )
 
 
-def inclusive_predicate(predicate: Predicate, column: PartitionColumn) -> Expression:
+def project_predicate_inclusive(predicate: Predicate, column: PartitionColumn) -> Expression:
     """Return the inclusive projection of a predicate to a partition field; `TRUE` if none."""
-    return _projected(predicate, column, _INCLUSIVE)
+    return _project_predicate(predicate, column, _INCLUSIVE)
 
 
-def strict_predicate(predicate: Predicate, column: PartitionColumn) -> Expression:
+def project_predicate_strict(predicate: Predicate, column: PartitionColumn) -> Expression:
     """Return the strict projection of a predicate to a partition field; `FALSE` if none."""
-    return _projected(predicate, column, _STRICT)
+    return _project_predicate(predicate, column, _STRICT)
 
 
-def _projected(predicate: Predicate, column: PartitionColumn, side: _Side) -> Expression:
+def _project_predicate(
+    predicate: Predicate, column: PartitionColumn, side: _ProjectionRules
+) -> Expression:
     is_about_null = predicate.op in (Op.IS_NULL, Op.NOT_NULL)
     keeps_null = isinstance(column.transform, Identity | Bucket | Truncate | Period)
     if isinstance(column.transform, Identity) or (is_about_null and keeps_null):
         return Predicate(predicate.op, column, predicate.values)
     match column.transform:
         case Bucket() if predicate.op in side.set_ops:
-            return side.of_results(column, _results(predicate, column))
+            return side.of_results(column, _transform_results(predicate, column))
         case Truncate(width=width) if predicate.op in (Op.STARTS_WITH, Op.NOT_STARTS_WITH):
-            return _prefix(predicate, column, width, too_long=side.too_long) or side.unknown
+            return _project_prefix(predicate, column, width, too_long=side.too_long) or side.unknown
         case Truncate() | Period():
-            return _repaired(_range(predicate, column, side), side)
+            return _widen_for_rounding(_project_range(predicate, column, side), side)
         case _:
             return side.unknown
 
 
-def _results(predicate: Predicate, column: PartitionColumn, step: int = 0) -> list[Value]:
+def _transform_results(predicate: Predicate, column: PartitionColumn, step: int = 0) -> list[Value]:
     """Return the transform's results for a predicate's values, or for their neighbours.
 
     Text and bytes have no neighbours: they are used themselves.
@@ -379,17 +386,19 @@ def _results(predicate: Predicate, column: PartitionColumn, step: int = 0) -> li
     return [each for each in found if each is not None]
 
 
-def _range(predicate: Predicate, column: PartitionColumn, side: _Side) -> Expression:
+def _project_range(
+    predicate: Predicate, column: PartitionColumn, side: _ProjectionRules
+) -> Expression:
     if predicate.op in side.set_ops:
-        return side.of_results(column, _results(predicate, column))
+        return side.of_results(column, _transform_results(predicate, column))
     bound = side.bounds.get(predicate.op)
     if bound is None:
         return side.unknown
     op, step = bound
-    return Predicate(op, column, tuple(_results(predicate, column, step)))
+    return Predicate(op, column, tuple(_transform_results(predicate, column, step)))
 
 
-def _prefix(
+def _project_prefix(
     predicate: Predicate, column: PartitionColumn, width: int, *, too_long: Op
 ) -> Expression | None:
     """Return the projection of a prefix to text cut to `width`; a longer one with `too_long`."""
@@ -402,7 +411,7 @@ def _prefix(
     return Predicate(too_long, column, (prefix[:width],)) if predicate.op is too_long else None
 
 
-def _may_stand_too_high(predicate: Predicate) -> bool:
+def _may_be_one_too_high(predicate: Predicate) -> bool:
     column = predicate.column
     if not isinstance(column, PartitionColumn) or not isinstance(column.transform, Period):
         return False
@@ -410,27 +419,27 @@ def _may_stand_too_high(predicate: Predicate) -> bool:
     return column.transform.unit != "day" or not isinstance(column.source, t.DateType)
 
 
-def _and_one_higher(values: Iterable[Value]) -> list[Value]:
-    return [each for value in values for each in _both(int(value))]
+def _with_values_one_higher(values: Iterable[Value]) -> list[Value]:
+    return [each for value in values for each in _value_and_one_higher(int(value))]
 
 
-def _both(value: int) -> tuple[int, ...]:
+def _value_and_one_higher(value: int) -> tuple[int, ...]:
     return (value, value + 1) if value < 0 else (value,)
 
 
-def _repaired(projected: Expression, side: _Side) -> Expression:
-    if not isinstance(projected, Predicate) or not _may_stand_too_high(projected):
+def _widen_for_rounding(projected: Expression, side: _ProjectionRules) -> Expression:
+    if not isinstance(projected, Predicate) or not _may_be_one_too_high(projected):
         return projected
     if projected.op is side.unmoved:
         return projected
-    values = _and_one_higher(projected.values)
+    values = _with_values_one_higher(projected.values)
     if projected.op is side.raised:
         return Predicate(projected.op, projected.column, (values[-1],))
     return side.of_results(projected.column, values)
 
 
 @frozen
-class EmptyFile:
+class EmptyFileReason:
     """Reason: the file has no rows."""
 
     @property
@@ -440,7 +449,7 @@ class EmptyFile:
 
 
 @frozen
-class NothingMatches:
+class NoMatchReason:
     """Reason: the filter matches no row of any file."""
 
     @property
@@ -450,7 +459,7 @@ class NothingMatches:
 
 
 @frozen
-class OtherPartition:
+class PartitionReason:
     """Reason: the file's partition does not match.
 
     Attributes:
@@ -472,7 +481,7 @@ class OtherPartition:
 
 
 @frozen
-class OtherValues:
+class ColumnValuesReason:
     """Reason: the file's column values do not match.
 
     Attributes:
@@ -487,14 +496,14 @@ class OtherValues:
     @property
     def text(self) -> str:
         """The reason as text, such as `column id has values 1 to 10, outside id > 50`."""
-        known = ", ".join(_known(*each) for each in self.columns)
+        known = ", ".join(_metrics_text(*each) for each in self.columns)
         return f"{known}, outside {text_of(self.filter)}"
 
 
-Reason = EmptyFile | NothingMatches | OtherPartition | OtherValues
+Reason = EmptyFileReason | NoMatchReason | PartitionReason | ColumnValuesReason
 
 
-def _known(column: BoundColumn, metrics: ColumnMetrics | None) -> str:
+def _metrics_text(column: BoundColumn, metrics: ColumnMetrics | None) -> str:
     if metrics is None:
         return f"column {column.name} was added later"
     if metrics.is_all_null:
@@ -509,7 +518,7 @@ def _known(column: BoundColumn, metrics: ColumnMetrics | None) -> str:
 def failed_part(expression: Expression, verdict: Verdict) -> Expression:
     """Return the first part of an AND that holds for no row; any other expression whole."""
     parts = expression.parts if isinstance(expression, And) else ()
-    return next((each for each in parts if decided(each, verdict) is False), expression)
+    return next((each for each in parts if evaluate_if_known(each, verdict) is False), expression)
 
 
 def columns_of(expression: Expression) -> list[BoundColumn]:
@@ -533,9 +542,9 @@ class SpecPlan:
         self._spec = spec
         self._columns = partition_columns(spec, schema)
         self._filter = expression
-        self.projected = inclusive(expression, self._columns)
+        self.projected = project_inclusive(expression, self._columns)
         self._sides = {
-            each: (inclusive(each, self._columns), strict(each, self._columns))
+            each: (project_inclusive(each, self._columns), project_strict(each, self._columns))
             for each in predicates_of(expression)
         }
         self._left: dict[Partition, Expression] = {}
@@ -550,38 +559,38 @@ class SpecPlan:
         """
         known = self._left.get(partition)
         if known is None:
-            known = self._left[partition] = self._judged(partition)
+            known = self._left[partition] = self._compute_residual(partition)
         return known
 
-    def reason(self, partition: Partition) -> OtherPartition:
+    def reason(self, partition: Partition) -> PartitionReason:
         """Return the reason for which the files of a partition are not read."""
-        verdict = self._values_verdict(partition)
+        verdict = self._partition_verdict(partition)
         part = failed_part(self.projected, verdict)
         asked = [each for each in columns_of(part) if isinstance(each, PartitionColumn)]
-        return OtherPartition(
+        return PartitionReason(
             part, tuple((each, decode_value(partition[each.position], each.type)) for each in asked)
         )
 
-    def _judged(self, partition: Partition) -> Expression:
+    def _compute_residual(self, partition: Partition) -> Expression:
         if len(partition) != len(self._columns):
             raise InvalidInputError(
                 f"a file of spec {self._spec.spec_id} has {len(partition)} partition values, the "
                 f"spec has {len(self._columns)} fields: its partition or its spec id is wrong"
             )
-        on_values = self._values_verdict(partition)
+        on_values = self._partition_verdict(partition)
 
         def on_rows(predicate: Predicate) -> bool | None:
             may, must = self._sides[predicate]
-            if decided(may, on_values) is False:
+            if evaluate_if_known(may, on_values) is False:
                 return False
-            return True if decided(must, on_values) is True else None
+            return True if evaluate_if_known(must, on_values) is True else None
 
         # Together the parts of an AND may exclude more than each alone, as with an OR inside.
-        if decided(self.projected, on_values) is False:
+        if evaluate_if_known(self.projected, on_values) is False:
             return FALSE
-        return reduced(self._filter, on_rows)
+        return residual_of(self._filter, on_rows)
 
-    def _values_verdict(self, partition: Partition) -> Callable[[Predicate], bool | None]:
+    def _partition_verdict(self, partition: Partition) -> Callable[[Predicate], bool | None]:
         def verdict(predicate: Predicate) -> bool | None:
             column = predicate.column
             if not isinstance(column, PartitionColumn):

@@ -36,7 +36,7 @@ from ledger.model.errors import (
     NotFoundError,
     UpgradeRequiredError,
 )
-from ledger.model.messages import similar
+from ledger.model.messages import similar_names
 from ledger.model.names import Identifier
 from ledger.opening.context import AnyLog, OpenedTable, TableSetting, catalog_stream
 from ledger.opening.creation import was_created
@@ -89,7 +89,7 @@ class StreamLine(Struct, frozen=True, tag_field="lakeledger", tag="stream", rena
     head: str
 
 
-class File(Struct, frozen=True, tag_field="lakeledger", tag="file", rename="camel"):
+class FileLine(Struct, frozen=True, tag_field="lakeledger", tag="file", rename="camel"):
     """A change, statistics or sidecar file that the next commits name.
 
     Attributes:
@@ -103,7 +103,7 @@ class File(Struct, frozen=True, tag_field="lakeledger", tag="file", rename="came
     body: str
 
     @classmethod
-    def of(cls, path: str, body: bytes) -> File:
+    def of(cls, path: str, body: bytes) -> FileLine:
         """Return the line of a file from its path and bytes."""
         return cls(path, hashlib.sha256(body).hexdigest(), base64.b64encode(body).decode())
 
@@ -116,7 +116,7 @@ class File(Struct, frozen=True, tag_field="lakeledger", tag="file", rename="came
         Raises:
             DamagedLogError: The bytes are not those that were exported.
         """
-        body = _from_base64(self.body, "a file", place)
+        body = _decode_base64(self.body, "a file", place)
         if hashlib.sha256(body).hexdigest() != self.sha256:
             raise DamagedLogError(
                 f"{place} holds a file that was changed in transfer: {self.path}", place
@@ -124,7 +124,7 @@ class File(Struct, frozen=True, tag_field="lakeledger", tag="file", rename="came
         return body
 
 
-class Raw(Struct, frozen=True, tag_field="lakeledger", tag="commit", rename="camel"):
+class Base64Commit(Struct, frozen=True, tag_field="lakeledger", tag="commit", rename="camel"):
     """A commit whose file does not fit in one line.
 
     Attributes:
@@ -150,7 +150,7 @@ class LastLine(Struct, frozen=True, tag_field="lakeledger", tag="end", rename="c
     sha256: str
 
 
-Said = FirstLine | StreamLine | File | Raw | LastLine
+Said = FirstLine | StreamLine | FileLine | Base64Commit | LastLine
 
 _SAID: Final[msgspec.json.Decoder[Said]] = msgspec.json.Decoder(Said)
 _ENCODER: Final = msgspec.json.Encoder()
@@ -165,25 +165,25 @@ class _Envelope(Struct):
 _ENVELOPE: Final = msgspec.json.Decoder(_Envelope)
 
 
-def written(said: Said) -> bytes:
+def encode_line(said: Said) -> bytes:
     r"""Return the encoded line of an export's record.
 
     Example:
-        >>> written(StreamLine("catalog", 3, ""))
+        >>> encode_line(StreamLine("catalog", 3, ""))
         b'{"lakeledger":"stream","name":"catalog","last":3,"head":""}\n'
     """
     return _ENCODER.encode(said) + b"\n"
 
 
-def written_commit(body: bytes) -> bytes:
+def encode_commit_line(body: bytes) -> bytes:
     r"""Return the encoded line of a commit's file.
 
     Example:
-        >>> written_commit(b'{"format":1}\n')
+        >>> encode_commit_line(b'{"format":1}\n')
         b'{"format":1}\n'
     """
     is_line = body.endswith(b"\n") and b"\n" not in body[:-1] and not body.startswith(SIGN)
-    return body if is_line else written(Raw(base64.b64encode(body).decode()))
+    return body if is_line else encode_line(Base64Commit(base64.b64encode(body).decode()))
 
 
 def read(line: bytes, place: str) -> Said | bytes:
@@ -202,23 +202,23 @@ def read(line: bytes, place: str) -> Said | bytes:
     try:
         said = _SAID.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        _refuse_newer(line, place)
+        _refuse_newer_format(line, place)
         raise DamagedLogError(f"{place} is no line of an export: {error}", place) from error
     if isinstance(said, FirstLine):
-        _refuse_newer(line, place)
-    if isinstance(said, Raw):
-        return _from_base64(said.body, "a commit", place)
+        _refuse_newer_format(line, place)
+    if isinstance(said, Base64Commit):
+        return _decode_base64(said.body, "a commit", place)
     return said
 
 
-def _from_base64(text: str, what: str, place: str) -> bytes:
+def _decode_base64(text: str, what: str, place: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except ValueError as error:
         raise DamagedLogError(f"{place} holds {what} that is no base64: {error}", place) from error
 
 
-def _refuse_newer(line: bytes, place: str) -> None:
+def _refuse_newer_format(line: bytes, place: str) -> None:
     try:
         found = _ENVELOPE.decode(line).format
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -234,7 +234,7 @@ ReportProgress = Callable[[str, int, int], None]
 """Called with the name of the stream, the number of commits done, and of all."""
 
 
-class Out(Protocol):
+class LineSink(Protocol):
     """Writable destination of lines, such as a binary file."""
 
     def write(self, line: bytes, /) -> object:
@@ -242,7 +242,7 @@ class Out(Protocol):
 
 
 @frozen
-class Exported:
+class ExportSummary:
     """Summary of an export.
 
     Attributes:
@@ -256,18 +256,18 @@ class Exported:
     files: int
 
 
-def no_report(_stream: str, _done: int, _of: int) -> None:
+def ignore_progress(_stream: str, _done: int, _of: int) -> None:
     """Ignore progress."""
 
 
 def export(
     setting: TableSetting,
-    out: Out,
+    out: LineSink,
     tables: Sequence[Identifier] = (),
     *,
     version: int | None = None,
-    report: ReportProgress = no_report,
-) -> Exported:
+    report: ReportProgress = ignore_progress,
+) -> ExportSummary:
     """Export a ledger as lines of JSON.
 
     Args:
@@ -291,25 +291,30 @@ def export(
     if root is None:
         raise NotFoundError(f"there is no ledger at {setting.store.url}: {ROOT_KEY} is missing")
     catalog = catalog_stream(setting.store)
-    cut = _last(catalog)
+    cut = _last_version(catalog)
     cataloged_tables = CatalogedTables.of(
         read.commit for read in catalog.reader.after(START, cut) if cut >= 0
     )
-    chosen = _chosen(cataloged_tables, tables)
-    lines = _Lines(out, report)
+    chosen = _select_tables(cataloged_tables, tables)
+    lines = _ExportWriter(out, report)
     ids = tuple(each.table_id for each in chosen) if tables else UNSET
     asked = UNSET if version is None else version
-    lines.put(written(FirstLine(format=FORMAT, root=root.decode(), tables=ids, version=asked)))
-    lines.stream(CATALOG, CATALOG, catalog, cut)
+    lines.write_line(
+        encode_line(FirstLine(format=FORMAT, root=root.decode(), tables=ids, version=asked))
+    )
+    lines.write_stream(CATALOG, CATALOG, catalog, cut)
     for cataloged in chosen:
         log = OpenedTable.at(cataloged.path, setting).log
-        lines.stream(
-            cataloged.table_id, cataloged.name, log, _until(cataloged, catalog, log, version)
+        lines.write_stream(
+            cataloged.table_id,
+            cataloged.name,
+            log,
+            _last_exported_version(cataloged, catalog, log, version),
         )
     return lines.end()
 
 
-def _chosen(
+def _select_tables(
     cataloged_tables: CatalogedTables, tables: Sequence[Identifier]
 ) -> list[CatalogedTable]:
     if not tables:
@@ -319,39 +324,42 @@ def _chosen(
         cataloged = cataloged_tables.named(each)
         if cataloged is None:
             known = [str(one.identifier) for one in cataloged_tables if one.dropped_millis is None]
-            near = similar(str(each), known)
+            near = similar_names(str(each), known)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise NotFoundError(f"table {each} does not exist{hint}")
         found.append(cataloged)
     return found
 
 
-def _last(log: AnyLog) -> int:
+def _last_version(log: AnyLog) -> int:
     state = log.refresh()
     return -1 if state is None else int(state.version)
 
 
-def _until(cataloged: CatalogedTable, catalog: AnyLog, log: AnyLog, version: int | None) -> int:
+def _last_exported_version(
+    cataloged: CatalogedTable, catalog: AnyLog, log: AnyLog, version: int | None
+) -> int:
     """Return the last version to export; commits after a requested version are not read."""
     if version is None:
-        return _begun(cataloged, catalog, log)
+        return _last_table_version(cataloged, catalog, log)
     if version < 0 or not log.store.exists(log.layout.commit(version)):
         raise NotFoundError(
-            f"table {cataloged.identifier} has no version {version}; it has 0 to {_last(log)}"
+            f"table {cataloged.identifier} has no version {version}; "
+            f"it has 0 to {_last_version(log)}"
         )
     return version
 
 
-def _begun(cataloged: CatalogedTable, catalog: AnyLog, log: AnyLog) -> int:
+def _last_table_version(cataloged: CatalogedTable, catalog: AnyLog, log: AnyLog) -> int:
     """Return a table's last version; -1 while its creator has not written version 0.
 
     Raises:
         DamagedLogError: The table was created, and its log is missing.
     """
-    last = _last(log)
+    last = _last_version(log)
     if last < 0 and cataloged.dropped_millis is None and was_created(catalog, cataloged.table_id):
         # Its creator may have written version 0 between the two reads.
-        last = _last(log)
+        last = _last_version(log)
         if last < 0:
             key = log.layout.commit(0)
             raise DamagedLogError(
@@ -363,10 +371,10 @@ def _begun(cataloged: CatalogedTable, catalog: AnyLog, log: AnyLog) -> int:
     return last
 
 
-class _Lines:
+class _ExportWriter:
     """Writer of lines that counts and hashes them for the last line."""
 
-    def __init__(self, out: Out, report: ReportProgress) -> None:
+    def __init__(self, out: LineSink, report: ReportProgress) -> None:
         self._out = out
         self._report = report
         self._hash = hashlib.sha256()
@@ -374,38 +382,41 @@ class _Lines:
         self._commits = 0
         self._files = 0
 
-    def put(self, line: bytes) -> None:
+    def write_line(self, line: bytes) -> None:
         self._hash.update(line)
         self._out.write(line)
 
-    def stream(self, name: str, shown: str, log: AnyLog, last: int) -> None:
+    def write_stream(self, name: str, shown: str, log: AnyLog, last: int) -> None:
         """Write a stream's commits up to a version, with the files that they name."""
         self._streams.append((shown, last))
-        self.put(written(StreamLine(name, last, _digest_of(log, last))))
+        self.write_line(encode_line(StreamLine(name, last, _commit_digest(log, last))))
         if last < 0:
             return
         known: set[str] = set()
         for read in log.reader.after(START, last):
-            for file in (*_files(log, read.commit, known), *_values(log, read.commit, known)):
-                self.put(written(file))
+            for file in (
+                *_files(log, read.commit, known),
+                *_sidecar_files(log, read.commit, known),
+            ):
+                self.write_line(encode_line(file))
                 self._files += 1
-            self.put(written_commit(read.body))
+            self.write_line(encode_commit_line(read.body))
             self._commits += 1
             self._report(shown, read.commit.version + 1, last + 1)
 
-    def end(self) -> Exported:
+    def end(self) -> ExportSummary:
         """Write the last line."""
         end = LastLine(len(self._streams), self._commits, self._files, self._hash.hexdigest())
-        self.put(written(end))
-        return Exported(tuple(self._streams), self._commits, self._files)
+        self.write_line(encode_line(end))
+        return ExportSummary(tuple(self._streams), self._commits, self._files)
 
 
-def _digest_of(log: AnyLog, last: int) -> str:
+def _commit_digest(log: AnyLog, last: int) -> str:
     body = log.store.read(log.layout.commit(last)) if last >= 0 else None
     return "" if body is None else digest(body)
 
 
-def _files(log: AnyLog, commit: Commit[Any], known: set[str]) -> Iterator[File]:
+def _files(log: AnyLog, commit: Commit[Any], known: set[str]) -> Iterator[FileLine]:
     """Yield the change, statistics and sidecar files that a commit is the first to name."""
     for reference in references(commit):
         if reference.path in known:
@@ -413,7 +424,7 @@ def _files(log: AnyLog, commit: Commit[Any], known: set[str]) -> Iterator[File]:
         known.add(reference.path)
         key = f"{log.layout.root}/{reference.path}"
         body = log.store.read(key)
-        file = None if body is None else File.of(reference.path, body)
+        file = None if body is None else FileLine.of(reference.path, body)
         if file is None or file.sha256 != reference.sha256:
             said = "is missing" if file is None else "is not the file"
             raise DamagedLogError(
@@ -425,12 +436,12 @@ def _files(log: AnyLog, commit: Commit[Any], known: set[str]) -> Iterator[File]:
     for transaction in commit.transactions:
         for event in transaction.events:
             if isinstance(event, PartitionStatisticsSet):
-                yield from _statistics(log, event.partition_statistics.statistics_path, known)
+                yield from _statistics_file(log, event.partition_statistics.statistics_path, known)
             elif isinstance(event, StatisticsSet):
-                yield from _statistics(log, event.statistics.statistics_path, known)
+                yield from _statistics_file(log, event.statistics.statistics_path, known)
 
 
-def _statistics(log: AnyLog, path: str, known: set[str]) -> Iterator[File]:
+def _statistics_file(log: AnyLog, path: str, known: set[str]) -> Iterator[FileLine]:
     """Yield a statistics file in the stream's folder; the commit has no hash of it."""
     inside = path.removeprefix(f"{STREAM_FOLDER}/")
     if inside == path or inside in known:
@@ -438,10 +449,10 @@ def _statistics(log: AnyLog, path: str, known: set[str]) -> Iterator[File]:
     known.add(inside)
     body = log.store.read(f"{log.layout.root}/{inside}")
     if body is not None:
-        yield File.of(inside, body)
+        yield FileLine.of(inside, body)
 
 
-def _values(log: AnyLog, commit: Commit[Any], known: set[str]) -> Iterator[File]:
+def _sidecar_files(log: AnyLog, commit: Commit[Any], known: set[str]) -> Iterator[FileLine]:
     """Yield the sidecar files of a commit; missing ones are left to `verify`."""
     said = [each.outside for each in commit.transactions if each.outside is not UNSET]
     keys = [key for each in said if (key := key_of(each)) is not None]
@@ -452,4 +463,4 @@ def _values(log: AnyLog, commit: Commit[Any], known: set[str]) -> Iterator[File]
         (body,) = newest(log.personal.store, [key])
         if body is not None and key not in known:
             known.add(key)
-            yield File.of(key.removeprefix(f"{STREAM_FOLDER}/"), body)
+            yield FileLine.of(key.removeprefix(f"{STREAM_FOLDER}/"), body)

@@ -21,11 +21,11 @@ from ledger.locations import is_absolute
 from ledger.log import personal_data
 from ledger.log.codec import digest
 from ledger.log.layout import STREAM_FOLDER
-from ledger.log.personal_data import COLUMNS, FIELDS, decoded, encoded, take_out
+from ledger.log.personal_data import COLUMNS, FIELDS, decoded, encoded, erase_content
 from ledger.log.request import Committed, LogFile, commit_file_or_raise
 from ledger.model.errors import AlreadyExistsError, DamagedLogError, InvalidInputError
-from ledger.opening.context import AnyLog, OpenedTable, TableSetting, catalog_stream, recordable
-from ledger.opening.creation import note_creation
+from ledger.opening.context import AnyLog, OpenedTable, TableSetting, catalog_stream, recordable_url
+from ledger.opening.creation import record_creation
 from ledger.opening.ledger_file import (
     ROOT_KEY,
     check_format,
@@ -36,13 +36,13 @@ from ledger.opening.ledger_file import (
 )
 from ledger.relocation.exporting import (
     CATALOG,
-    File,
+    FileLine,
     FirstLine,
     LastLine,
     ReportProgress,
     Said,
     StreamLine,
-    no_report,
+    ignore_progress,
     read,
 )
 
@@ -75,7 +75,7 @@ def import_lines(
     lines: Iterable[bytes],
     *,
     as_copy: bool = False,
-    report: ReportProgress = no_report,
+    report: ReportProgress = ignore_progress,
 ) -> ImportSummary:
     """Import the lines of an export into a store.
 
@@ -91,11 +91,11 @@ def import_lines(
         InvalidInputError: A table is outside of its ledger's folder and cannot be imported.
         StoreError: The store is unusable, or did not answer; a retry resumes.
     """
-    return _Bringing(setting, as_copy, report).run(lines)
+    return _ImportRun(setting, as_copy, report).run(lines)
 
 
 @define
-class _Bringing:
+class _ImportRun:
     """State of one import."""
 
     setting: TableSetting
@@ -103,7 +103,7 @@ class _Bringing:
     report: ReportProgress
     cataloged_tables: CatalogedTables = field(factory=CatalogedTables)
     known: dict[str, CatalogedTable] = field(factory=dict)
-    streams: list[_Stream] = field(factory=list)
+    streams: list[_ImportedStream] = field(factory=list)
     files: int = 0
     written: int = 0
     root: bytes = b""
@@ -112,19 +112,19 @@ class _Bringing:
 
     def run(self, lines: Iterable[bytes]) -> ImportSummary:
         catalog = catalog_stream(self.setting.store)
-        for number, said, place in _numbered(lines):
+        for number, said, place in _decode_lines(lines):
             if number == 1:
-                self._begin(said, place)
+                self._read_first_line(said, place)
             elif isinstance(said, LastLine):
-                self._end(said, place)
+                self._check_last_line(said, place)
             elif isinstance(said, StreamLine):
-                self._next(said, place)
+                self._begin_stream(said, place)
             elif self.last_line is not None or not self.streams:
                 raise DamagedLogError(f"{place} is in a position where no export has one", place)
-            elif isinstance(said, File):
-                self._file(said, place)
+            elif isinstance(said, FileLine):
+                self._import_file(said, place)
             elif isinstance(said, bytes):
-                self._commit(said, place)
+                self._import_commit(said, place)
             else:
                 raise DamagedLogError(f"{place} begins another export", place)
         if self.last_line is None:
@@ -133,20 +133,20 @@ class _Bringing:
                 "cannot be opened yet: repeat the import with all lines",
                 "the export",
             )
-        self._note(catalog)
+        self._mark_tables_created(catalog)
         # Before the root: after an invalid stream the ledger cannot be opened.
-        self._caches()
-        self._begin_root()
+        self._build_caches()
+        self._write_root_file()
         here = id_of(self.root)
         return ImportSummary(
             here,
             copied_from(self.root),
             tuple((each.shown, each.last, each.parent) for each in self.streams),
             self.written,
-            tuple(each.name for each in self._absent()),
+            tuple(each.name for each in self._absent_tables()),
         )
 
-    def _begin(self, said: object, place: str) -> None:
+    def _read_first_line(self, said: object, place: str) -> None:
         if not isinstance(said, FirstLine):
             raise InvalidInputError(f"{place} does not begin a ledger's export")
         theirs = said.root.encode()
@@ -164,12 +164,12 @@ class _Bringing:
         self.root = mine or b""
         self.theirs = theirs
 
-    def _next(self, said: StreamLine, place: str) -> None:
-        self._refuse_unfinished(place)
+    def _begin_stream(self, said: StreamLine, place: str) -> None:
+        self._refuse_unfinished_stream(place)
         if not self.streams:
             if said.name != CATALOG:
                 raise DamagedLogError(f"{place}: the catalog's stream comes first", place)
-            self.streams.append(_Stream(catalog_stream(self.setting.store), CATALOG, said))
+            self.streams.append(_ImportedStream(catalog_stream(self.setting.store), CATALOG, said))
             return
         self.known = self.known or {each.table_id: each for each in self.cataloged_tables}
         cataloged = self.known.get(said.name)
@@ -181,10 +181,10 @@ class _Bringing:
                 "cannot be imported: its log belongs there. Export the other tables by their names"
             )
         log = OpenedTable.at(cataloged.path, self.setting).log
-        self.streams.append(_Stream(log, cataloged.name, said, cataloged.digest))
+        self.streams.append(_ImportedStream(log, cataloged.name, said, cataloged.digest))
 
-    def _refuse_unfinished(self, place: str) -> None:
-        if self.streams and not self.streams[-1].is_whole:
+    def _refuse_unfinished_stream(self, place: str) -> None:
+        if self.streams and not self.streams[-1].is_complete:
             stream = self.streams[-1]
             raise DamagedLogError(
                 f"{place}: {stream.shown} ended at version {stream.version}, and is to have "
@@ -192,33 +192,35 @@ class _Bringing:
                 place,
             )
 
-    def _file(self, said: File, place: str) -> None:
+    def _import_file(self, said: FileLine, place: str) -> None:
         if said.path.startswith(_PERSONAL):
-            self._values(f"{STREAM_FOLDER}/{said.path}", said.bytes_of(place))
+            self._import_sidecar_values(f"{STREAM_FOLDER}/{said.path}", said.bytes_of(place))
         elif said.path.startswith(_BESIDE):
             log = self.streams[-1].log
-            self._put(f"{log.layout.root}/{said.path}", said.bytes_of(place), 0)
+            self._write_if_absent(f"{log.layout.root}/{said.path}", said.bytes_of(place), 0)
         else:
             raise DamagedLogError(f"{place} holds a file that no commit names: {said.path}", place)
         self.files += 1
 
-    def _values(self, key: str, body: bytes) -> None:
+    def _import_sidecar_values(self, key: str, body: bytes) -> None:
         """Write a sidecar file without the values that were erased on either side."""
-        store, left = self.setting.store, _left_of(key, body)
+        store, left = self.setting.store, _sidecar_reducer(key, body)
         if store.exists(key):
-            take_out(store, key, left)
+            erase_content(store, key, left)
         else:
-            self._put(key, body, 0)
+            self._write_if_absent(key, body, 0)
 
-    def _commit(self, body: bytes, place: str) -> None:
+    def _import_commit(self, body: bytes, place: str) -> None:
         stream = self.streams[-1]
-        commit = stream.checked(body, place)
-        self.written += self._put(stream.log.layout.commit(commit.version), body, commit.version)
+        commit = stream.decode_next_commit(body, place)
+        self.written += self._write_if_absent(
+            stream.log.layout.commit(commit.version), body, commit.version
+        )
         if stream.shown == CATALOG:
             self.cataloged_tables.learn(commit)
         self.report(stream.shown, stream.version + 1, stream.last + 1)
 
-    def _put(self, key: str, body: bytes, version: int) -> bool:
+    def _write_if_absent(self, key: str, body: bytes, version: int) -> bool:
         """Write a file unless it exists; return whether it was written."""
         store = self.setting.store
         says = "an import of the same lines resumes from here"
@@ -234,14 +236,14 @@ class _Bringing:
             )
         return False
 
-    def _end(self, said: LastLine, place: str) -> None:
-        self._refuse_unfinished(place)
+    def _check_last_line(self, said: LastLine, place: str) -> None:
+        self._refuse_unfinished_stream(place)
         commits = sum(each.last + 1 for each in self.streams)
         if (said.streams, said.commits, said.files) != (len(self.streams), commits, self.files):
             raise DamagedLogError(f"{place}: lines are missing before the end", place)
         self.last_line = said
 
-    def _absent(self) -> Iterator[CatalogedTable]:
+    def _absent_tables(self) -> Iterator[CatalogedTable]:
         carried = {each.said.name for each in self.streams}
         return (
             each
@@ -249,7 +251,7 @@ class _Bringing:
             if each.table_id not in carried and each.dropped_millis is None
         )
 
-    def _note(self, catalog: AnyLog) -> None:
+    def _mark_tables_created(self, catalog: AnyLog) -> None:
         """Mark tables so that no opener recreates an imported or an absent one.
 
         A table that was exported between the catalog's commit and its version 0 has no commits: the
@@ -258,16 +260,16 @@ class _Bringing:
         unbegun = {each.said.name for each in self.streams if each.last < 0}
         for cataloged in self.cataloged_tables:
             if cataloged.table_id not in unbegun:
-                note_creation(catalog, cataloged.table_id, cataloged.created_version)
+                record_creation(catalog, cataloged.table_id, cataloged.created_version)
 
-    def _begin_root(self) -> None:
+    def _write_root_file(self) -> None:
         if not self.root:
-            here = recordable(self.setting.store.url)
+            here = recordable_url(self.setting.store.url)
             self.root = root_of_copy(self.theirs, here, self.streams[0].last + 1)
-        self._put(ROOT_KEY, self.root, 0)
+        self._write_if_absent(ROOT_KEY, self.root, 0)
         read_root(self.setting)
 
-    def _caches(self) -> None:
+    def _build_caches(self) -> None:
         """Build the caches that opening and reading long logs needs."""
         for stream in self.streams:
             if stream.last < 0:
@@ -288,7 +290,7 @@ class _Bringing:
                 repair(subject, finding)
 
 
-def _left_of(key: str, theirs: bytes) -> Callable[[bytes], bytes | None]:
+def _sidecar_reducer(key: str, theirs: bytes) -> Callable[[bytes], bytes | None]:
     """Return a function that reduces an existing sidecar file to the values on both sides.
 
     Raises:
@@ -316,7 +318,7 @@ def _left_of(key: str, theirs: bytes) -> Callable[[bytes], bytes | None]:
 
 
 @define
-class _Stream:
+class _ImportedStream:
     """Stream that is being imported.
 
     Attributes:
@@ -340,10 +342,10 @@ class _Stream:
         return self.said.last
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         return (self.version, self.parent) == (self.said.last, self.said.head)
 
-    def checked(self, body: bytes, place: str) -> Any:
+    def decode_next_commit(self, body: bytes, place: str) -> Any:
         """Return the decoded next commit after verifying that it follows the last one.
 
         Raises:
@@ -367,7 +369,7 @@ class _Stream:
         return commit
 
 
-def _numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, Said | bytes, str]]:
+def _decode_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, Said | bytes, str]]:
     """Yield each line's number, decoded content and position; verify the last line's hash.
 
     Raises:

@@ -21,16 +21,16 @@ from msgspec.structs import replace
 
 from ledger.events import TableEvent
 from ledger.events.catalog import CatalogEvent, LedgerCopied
-from ledger.files.change_lists import from_table
+from ledger.files.change_lists import changes_from_table
 from ledger.files.live import (
     LiveFiles,
     change_tables,
+    find_lost_file_names,
+    former_location_prefix,
+    is_position_delete_file,
     live_tables,
-    lost_names,
-    named_files,
-    names_files,
-    prefix_of,
-    renamed,
+    read_named_data_files,
+    rename_data_files_in,
 )
 from ledger.files.snapshot_plan import SnapshotPlan
 from ledger.locations import FileNames, below, is_absolute, place_of
@@ -72,7 +72,7 @@ REWRITTEN: Final[frozenset[Kind]] = frozenset({"position-deletes", "paths"})
 """Ties that can be rewritten for the new location."""
 
 
-class Tied(Protocol):
+class RelocatableTable(Protocol):
     """The part of a table's handle that this module reads."""
 
     identifier: Identifier
@@ -93,7 +93,7 @@ class Tied(Protocol):
 
 
 @frozen
-class Tie:
+class LocationReference:
     """Reference of a table to another location, which a move has to handle.
 
     Attributes:
@@ -114,7 +114,9 @@ class Tie:
         return f"{self.table}: {self.what}"
 
 
-def ties_of(table: Tied, roots: Sequence[str]) -> Iterator[Tie]:
+def location_references_of(
+    table: RelocatableTable, roots: Sequence[str]
+) -> Iterator[LocationReference]:
     """Yield a table's references to former locations of its ledger.
 
     Args:
@@ -122,61 +124,63 @@ def ties_of(table: Tied, roots: Sequence[str]) -> Iterator[Tie]:
         roots: Root URLs of the ledger's former locations.
     """
     name = str(table.identifier)
-    yield from _projections(table)
+    yield from _projection_references(table)
     if is_absolute(table.path):
-        yield Tie(name, "external", f"it is an external table, at {table.path}", table.path)
+        yield LocationReference(
+            name, "external", f"it is an external table, at {table.path}", table.path
+        )
     state = table.state
     folder = state.origin.manifest_folder
     if folder:
-        yield from _manifests(name, folder, roots)
+        yield from _manifest_references(name, folder, roots)
         return
     if state.last_snapshot_id:
-        yield from _files(table, _placed_files(table, state), roots)
+        yield from _file_references(table, _possibly_absolute_files(table, state), roots)
 
 
-def _placed_files(table: Tied, state: TableState) -> list[FileChange]:
+def _possibly_absolute_files(table: RelocatableTable, state: TableState) -> list[FileChange]:
     """Return the live files that may refer to another location; most tables have none.
 
     Other files are filtered as Arrow rows. If there are only others, just the columns of the
     filter are read.
     """
     few = live_tables(change_tables(table.log, state, _FIELDS_OF_PLACES))
-    if not any(len(each) for each in map(_that_tell, few)):
+    if not any(len(each) for each in map(_filter_possibly_absolute, few)):
         return []
-    whole = [*map(_that_tell, live_tables(change_tables(table.log, state)))]
-    return [file for rows in reversed(whole) for file in from_table(rows)]
+    whole = [*map(_filter_possibly_absolute, live_tables(change_tables(table.log, state)))]
+    return [file for rows in reversed(whole) for file in changes_from_table(rows)]
 
 
-def _that_tell(rows: pa.Table) -> pa.Table:
+def _filter_possibly_absolute(rows: pa.Table) -> pa.Table:
     import pyarrow.compute as pc
 
     is_named = pc.match_substring_regex(rows["path"], _MAY_BE_ABSOLUTE)
     return rows.filter(pc.or_(is_named, pc.not_equal(rows["content"], "data")))
 
 
-def _projections(table: Tied) -> Iterator[Tie]:
+def _projection_references(table: RelocatableTable) -> Iterator[LocationReference]:
     name = str(table.identifier)
-    for format_name, position in projections_of(table):
+    for format_name, position in projection_positions(table):
         if position.location != table.location:
             what = f"its {format_name} files lead to {position.location}"
-            yield Tie(name, "projection", what, position.location, format_name)
+            yield LocationReference(name, "projection", what, position.location, format_name)
 
 
-def unfinished(table: Tied) -> Iterator[Tie]:
+def unfinished_projections(table: RelocatableTable) -> Iterator[LocationReference]:
     """Yield the projections whose rendering an interrupted move has not finished.
 
     Args:
         table: A table of a ledger at its recorded location.
     """
-    yield from _projections(table)
+    yield from _projection_references(table)
     name = str(table.identifier)
-    for format_name, position in projections_of(table):
+    for format_name, position in projection_positions(table):
         if position.location == table.location and position.garbage:
             what = f"old {format_name} files of it are not removed yet"
-            yield Tie(name, "projection", what, position.location, format_name)
+            yield LocationReference(name, "projection", what, position.location, format_name)
 
 
-class Rendered(msgspec.Struct):
+class ProjectionPosition(msgspec.Struct):
     """The part of a projection's position file that all formats share.
 
     Attributes:
@@ -189,54 +193,60 @@ class Rendered(msgspec.Struct):
 
 
 class _PositionFile(msgspec.Struct):
-    position: Rendered
+    position: ProjectionPosition
 
 
-def projections_of(table: Tied) -> Iterator[tuple[str, Rendered]]:
+def projection_positions(table: RelocatableTable) -> Iterator[tuple[str, ProjectionPosition]]:
     """Yield the formats with projected files, each with its position."""
     folder = f"{table.log.layout.root}/projections/"
     for key in table.log.store.keys(folder):
         body = table.log.store.read(key) if key.endswith(".json") else None
-        position = Rendered() if body is None else _position(body)
+        position = ProjectionPosition() if body is None else _decode_position(body)
         if position.location:
             yield key.removeprefix(folder).removesuffix(".json"), position
 
 
-def _position(body: bytes) -> Rendered:
+def _decode_position(body: bytes) -> ProjectionPosition:
     try:
         return msgspec.json.decode(body, type=_PositionFile).position
     except (msgspec.DecodeError, ValueError):
-        return Rendered()
+        return ProjectionPosition()
 
 
-def _manifests(name: str, place: str, roots: Sequence[str]) -> Iterator[Tie]:
-    if root_of(place, roots) is not None:
-        yield Tie(
+def _manifest_references(
+    name: str, place: str, roots: Sequence[str]
+) -> Iterator[LocationReference]:
+    if containing_root(place, roots) is not None:
+        yield LocationReference(
             name, "manifests", f"its manifests are those of the table at {place}, by URLs", place
         )
 
 
-def _files(table: Tied, live: Sequence[FileChange], roots: Sequence[str]) -> Iterator[Tie]:
+def _file_references(
+    table: RelocatableTable, live: Sequence[FileChange], roots: Sequence[str]
+) -> Iterator[LocationReference]:
     name = str(table.identifier)
     deletes = next((each.path for each in live if each.content == "equality-deletes"), None)
     for each in live:
         if each.is_vector:
-            yield from _vector(name, each, roots)
-        elif root_of(each.path, roots) is not None:
+            yield from _vector_references(name, each, roots)
+        elif containing_root(each.path, roots) is not None:
             what = f"its file {each.path} is named by an absolute URL"
             if deletes is None:
-                yield Tie(name, "paths", what, each.path)
+                yield LocationReference(name, "paths", what, each.path)
             else:
                 # Equality deletes apply to older files; a renamed file would be newer.
                 more = f", and the equality deletes {deletes} would not apply to it by another name"
-                yield Tie(name, "equality-deletes", what + more, each.path)
-        if names_files(each):
+                yield LocationReference(name, "equality-deletes", what + more, each.path)
+        if is_position_delete_file(each):
             body = table.read_file(each.path)
             lost = (
-                lost_names(table, named_files(body, each.path)) if body is not None else [each.path]
+                find_lost_file_names(table, read_named_data_files(body, each.path))
+                if body is not None
+                else [each.path]
             )
             if lost:
-                yield Tie(
+                yield LocationReference(
                     name,
                     "position-deletes",
                     f"its position deletes {each.path} name {lost[0]}",
@@ -244,26 +254,30 @@ def _files(table: Tied, live: Sequence[FileChange], roots: Sequence[str]) -> Ite
                 )
 
 
-def _vector(name: str, file: FileChange, roots: Sequence[str]) -> Iterator[Tie]:
+def _vector_references(
+    name: str, file: FileChange, roots: Sequence[str]
+) -> Iterator[LocationReference]:
     referenced = file.referenced_data_file
     for each in (file.path, "" if isinstance(referenced, UnsetType) else referenced):
-        if root_of(each, roots) is not None:
+        if containing_root(each, roots) is not None:
             # It belongs to that file's name: under another name the file would have no vector.
             what = (
                 f"its deletion vector {file.path} is named, or names its file, by an absolute URL"
             )
-            yield Tie(name, "deletion-vectors", what, file.path)
+            yield LocationReference(name, "deletion-vectors", what, file.path)
             return
 
 
-def root_of(place: str, roots: Sequence[str]) -> str | None:
+def containing_root(place: str, roots: Sequence[str]) -> str | None:
     """Return the root that contains an absolute URL; None if none does."""
     if not is_absolute(place):
         return None
     return next((each for each in roots if place_of(each).holds(place_of(place))), None)
 
 
-def unrecorded_place(table: Tied, place: str, roots: Sequence[str]) -> InvalidChangeError | None:
+def unrecorded_location_error(
+    table: RelocatableTable, place: str, roots: Sequence[str]
+) -> InvalidChangeError | None:
     """Return the error for commits to a table with references to another location; None if none.
 
     Args:
@@ -272,7 +286,9 @@ def unrecorded_place(table: Tied, place: str, roots: Sequence[str]) -> InvalidCh
             projected elsewhere show the former location.
         roots: Root URLs of the ledger's former locations.
     """
-    found = list(ties_of(table, roots)) if place else list(_projections(table))
+    found = (
+        list(location_references_of(table, roots)) if place else list(_projection_references(table))
+    )
     if not found:
         return None
     was = place or found[0].place
@@ -312,7 +328,7 @@ CommitFiles: TypeAlias = Callable[[Any, SnapshotPlan], None]
 """Commits a snapshot to a table, given its handle."""
 
 
-class Moved(Protocol):
+class MovedLedger(Protocol):
     """The part of a ledger's handle that this module needs."""
 
     @property
@@ -350,7 +366,7 @@ class Findings:
     here: str
     recorded: str
     verdict: Verdict
-    ties: tuple[Tie, ...]
+    ties: tuple[LocationReference, ...]
 
     @property
     def is_elsewhere(self) -> bool:
@@ -363,43 +379,47 @@ class Findings:
         return NEXT[self.verdict] if self.ties else ""
 
 
-def found(lake: Moved) -> Findings:
+def found(lake: MovedLedger) -> Findings:
     """Compare a ledger's location with its recorded one, and find references to the latter."""
     where = lake.setting.root_location
     state = lake.state
     recorded = where.place
     if recorded and where.is_here(lake.url):
-        left = tuple(tie for each in _tables(lake, state) for tie in unfinished(each))
+        left = tuple(
+            tie for each in _openable_tables(lake, state) for tie in unfinished_projections(each)
+        )
         return Findings(lake.url, recorded, "here", left)
-    recorded = recorded or _derived(lake, state)
+    recorded = recorded or _derive_former_root(lake, state)
     if not recorded:
         return Findings(lake.url, "", "unknown", ())
     roots = (recorded, *where.aliases)
-    ties = tuple(tie for each in _tables(lake, state) for tie in ties_of(each, roots))
-    return Findings(lake.url, recorded, _verdict(lake, recorded), ties)
+    ties = tuple(
+        tie for each in _openable_tables(lake, state) for tie in location_references_of(each, roots)
+    )
+    return Findings(lake.url, recorded, _location_verdict(lake, recorded), ties)
 
 
-def _tables(lake: Moved, state: CatalogState) -> Iterator[Any]:
+def _openable_tables(lake: MovedLedger, state: CatalogState) -> Iterator[Any]:
     for each in state.tables:
         # Tables that cannot be opened are reported by `verify`.
         with suppress(LedgerError, OSError):
             yield lake.table(each)
 
 
-def _derived(lake: Moved, state: CatalogState) -> str:
+def _derive_former_root(lake: MovedLedger, state: CatalogState) -> str:
     """Return a ledger's former root from its projected files; empty if they show none."""
-    for table in _tables(lake, state):
-        for _, position in projections_of(table):
+    for table in _openable_tables(lake, state):
+        for _, position in projection_positions(table):
             if position.location != table.location and not is_absolute(table.path):
                 return position.location.removesuffix(f"/{table.path}")
     return ""
 
 
-def _verdict(lake: Moved, recorded: str) -> Verdict:
+def _location_verdict(lake: MovedLedger, recorded: str) -> Verdict:
     store = lake.setting.store
     try:
         there = lake.setting.store_at(recorded)
-        if _shows(store, there):
+        if _is_same_storage(store, there):
             return "alias"
         body, mine = there.read(ROOT_KEY), store.read(ROOT_KEY)
     except (LedgerError, OSError):
@@ -412,7 +432,7 @@ def _verdict(lake: Moved, recorded: str) -> Verdict:
         return "moved"
 
 
-def _shows(here: Store, there: Store) -> bool:
+def _is_same_storage(here: Store, there: Store) -> bool:
     """Return True if a file written to one store appears in the other."""
     key = f"{STREAM_FOLDER}/location-{fresh_id()}"
     here.create(key, b"here\n")
@@ -422,7 +442,7 @@ def _shows(here: Store, there: Store) -> bool:
         here.delete(key)
 
 
-def refuse_other_storage(lake: Moved) -> str:
+def refuse_other_storage(lake: MovedLedger) -> str:
     """Check that a location can be an alias; return the ledger's recorded location.
 
     Raises:
@@ -443,7 +463,7 @@ def refuse_other_storage(lake: Moved) -> str:
     return findings.recorded
 
 
-def refuse_same_storage(lake: Moved) -> None:
+def refuse_same_storage(lake: MovedLedger) -> None:
     """Check that a location can be a copy, on another storage than the recorded one.
 
     Raises:
@@ -451,7 +471,7 @@ def refuse_same_storage(lake: Moved) -> None:
     """
     where = lake.setting.root_location
     is_same = bool(where.place) and (
-        where.is_here(lake.url) or _verdict(lake, where.place) == "alias"
+        where.is_here(lake.url) or _location_verdict(lake, where.place) == "alias"
     )
     if is_same:
         raise InvalidChangeError(
@@ -460,7 +480,7 @@ def refuse_same_storage(lake: Moved) -> None:
         )
 
 
-def copied_version(lake: Moved) -> int | None:
+def copied_version(lake: MovedLedger) -> int | None:
     """Return the catalog's version that recorded this copy, if it is the last such record.
 
     For a retry of an interrupted copy, when the ledger is at its recorded location already.
@@ -473,7 +493,9 @@ def copied_version(lake: Moved) -> int | None:
     return state.placed_version if is_copy else None
 
 
-def prepare(lake: Moved, mover: Moved, commit: CommitFiles, *, rewrites: bool) -> tuple[Tie, ...]:
+def prepare_tables_for_move(
+    lake: MovedLedger, mover: MovedLedger, commit: CommitFiles, *, rewrites: bool
+) -> tuple[LocationReference, ...]:
     """Prepare every table for the ledger's current location; return the remaining references.
 
     Args:
@@ -501,7 +523,7 @@ def prepare(lake: Moved, mover: Moved, commit: CommitFiles, *, rewrites: bool) -
             f"To continue: {more}. The new location was not recorded"
         )
     tied = {each.table for each in findings.ties if each.kind in REWRITTEN}
-    rewriting = [_Rewriting.of(lake, mover.table(each)) for each in sorted(tied)]
+    rewriting = [_ReferenceRewrite.of(lake, mover.table(each)) for each in sorted(tied)]
     for each in rewriting:
         each.commit(commit)
     return findings.ties
@@ -512,7 +534,7 @@ _FILE_PATH_ID: Final = 2147483546
 
 
 @frozen
-class _Rewriting:
+class _ReferenceRewrite:
     """Rewrite of one table's references to a former location.
 
     Attributes:
@@ -521,12 +543,12 @@ class _Rewriting:
         paths: The new path of each file, by its absolute URL at the former location.
     """
 
-    lake: Moved
-    table: Tied
+    lake: MovedLedger
+    table: RelocatableTable
     paths: Mapping[str, str]
 
     @classmethod
-    def of(cls, lake: Moved, table: Tied) -> _Rewriting:
+    def of(cls, lake: MovedLedger, table: RelocatableTable) -> _ReferenceRewrite:
         """Create the rewrite after locating the table's files.
 
         Raises:
@@ -535,8 +557,8 @@ class _Rewriting:
         where = lake.setting.root_location
         roots = (where.place, *where.aliases) if where.place else ()
         names, paths = FileNames(table.location), {}
-        for each in table.live.at_state(table.state).values():
-            root = root_of(each.path, roots)
+        for each in table.live.live_files_at_state(table.state).values():
+            root = containing_root(each.path, roots)
             if root is None:
                 continue
             inside = place_of(each.path).path[len(place_of(root).path) :].strip("/")
@@ -554,10 +576,14 @@ class _Rewriting:
         """Replace files that refer to another location, in one snapshot; the rows stay the same."""
         old: list[str] = []
         new: list[FileChange] = []
-        live = self.table.live.at_state(self.table.state).values()
+        live = self.table.live.live_files_at_state(self.table.state).values()
         for each in live:
             path = self.paths.get(each.path, each.path)
-            found = self._deletes(replace(each, path=path)) if names_files(each) else None
+            found = (
+                self._rewrite_position_deletes(replace(each, path=path))
+                if is_position_delete_file(each)
+                else None
+            )
             if found is None and path != each.path:
                 found = replace(each, path=path)
             if found is not None:
@@ -568,18 +594,18 @@ class _Rewriting:
             kind: CommitKind = "COMPACT" if is_data else "OVERWRITE"
             commit(self.table, SnapshotPlan(kind, tuple(new), delete=tuple(old)))
 
-    def _deletes(self, file: FileChange) -> FileChange | None:
+    def _rewrite_position_deletes(self, file: FileChange) -> FileChange | None:
         """Return position deletes with current URLs; None if their URLs are current already."""
         table = self.table
         body = table.read_file(file.path)
         if body is None:
             raise StoreError(f"{table.location}/{file.path} is gone; restore it from a backup")
-        names = named_files(body, file.path)
+        names = read_named_data_files(body, file.path)
         listed = (each for each in names if each in self.paths)
         said = {each: below(table.location, self.paths[each]) for each in listed}
-        lost = lost_names(table, [each for each in names if each not in said])
+        lost = find_lost_file_names(table, [each for each in names if each not in said])
         if lost:
-            prefix = prefix_of(table, lost)
+            prefix = former_location_prefix(table, lost)
             if prefix is None:
                 raise InvalidChangeError(
                     f"{table.identifier}: the position deletes {file.path} name {lost[0]}, which "
@@ -587,9 +613,9 @@ class _Rewriting:
                     "rows where the ledger was, and copy again"
                 )
             said |= {each: below(table.location, each.removeprefix(prefix)) for each in lost}
-        return self._written(file, renamed(body, said)) if said else None
+        return self._write_deletes_file(file, rename_data_files_in(body, said)) if said else None
 
-    def _written(self, file: FileChange, body: bytes) -> FileChange:
+    def _write_deletes_file(self, file: FileChange, body: bytes) -> FileChange:
         folder = "data" if is_absolute(file.path) else dirname(file.path)
         stem = basename(file.path).partition(".")[0]
         # Named by its content: a retry after a kill finds the file that was written.
@@ -599,12 +625,12 @@ class _Rewriting:
             file,
             path=path,
             file_size_in_bytes=len(body),
-            lower_bounds=_without_names(file.lower_bounds),
-            upper_bounds=_without_names(file.upper_bounds),
+            lower_bounds=_without_path_bounds(file.lower_bounds),
+            upper_bounds=_without_path_bounds(file.upper_bounds),
         )
 
 
-def _without_names(bounds: Any) -> Any:
+def _without_path_bounds(bounds: Any) -> Any:
     if bounds is UNSET:
         return bounds
     return {key: value for key, value in bounds.items() if key != _FILE_PATH_ID}

@@ -21,7 +21,13 @@ from ledger.model.errors import InvalidInputError
 from ledger.model.messages import first_few
 from ledger.model.names import Identifier
 from ledger.opening.context import Progress, TableSetting, no_progress
-from ledger.relocation.exporting import Exported, Out, ReportProgress, export, no_report
+from ledger.relocation.exporting import (
+    ExportSummary,
+    LineSink,
+    ReportProgress,
+    export,
+    ignore_progress,
+)
 from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
 from ledger.stores import open_store
@@ -34,7 +40,7 @@ if TYPE_CHECKING:
 _IN_MEMORY = 64 * 1024 * 1024
 
 
-class Replayed(Protocol):
+class ReplayedTable(Protocol):
     """The part of a table's handle that this module needs."""
 
     identifier: Identifier
@@ -91,7 +97,7 @@ class Replay:
         last: The last version.
     """
 
-    _table: Replayed = field(repr=False)
+    _table: ReplayedTable = field(repr=False)
     first: int
     last: int
 
@@ -112,13 +118,15 @@ class Replay:
             callback(step)
         return self
 
-    def into_lines(self, out: Out, *, report: ReportProgress = no_report) -> Exported:
+    def into_lines(
+        self, out: LineSink, *, report: ReportProgress = ignore_progress
+    ) -> ExportSummary:
         """Write the commits as an export for `lakeledger import ledger`, byte for byte.
 
         Raises:
             InvalidInputError: The replay does not begin at version 0.
         """
-        self._refuse_parts()
+        self._refuse_partial_replay()
         table = self._table
         return export(table.setting, out, [table.identifier], version=self.last, report=report)
 
@@ -127,7 +135,7 @@ class Replay:
         url: str,
         storage_options: Mapping[str, Any] | None = None,
         *,
-        report: ReportProgress = no_report,
+        report: ReportProgress = ignore_progress,
     ) -> ImportSummary:
         """Create a second ledger, with a new id, that has the table up to the last version.
 
@@ -180,13 +188,13 @@ class Replay:
         """
         from ledger.formats import part
 
-        self._refuse_parts()
+        self._refuse_partial_replay()
         store = open_store(folder, storage_options)
         view = self._table.shown_at(store.url)
         part(format_name, "kept").replay(view, store, version=self.last, on_progress=on_progress)
         return store.url
 
-    def _refuse_parts(self) -> None:
+    def _refuse_partial_replay(self) -> None:
         if self.first:
             raise InvalidInputError(
                 f"what begins at version {self.first} is no whole log; leave out first="

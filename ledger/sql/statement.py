@@ -40,18 +40,18 @@ from ledger.model import types as t
 from ledger.model.errors import InvalidInputError, InvalidTypeError
 from ledger.model.iceberg_layout import Direction
 from ledger.model.messages import excerpt
-from ledger.model.names import Identifier, shown_path
+from ledger.model.names import Identifier, quote_path
 from ledger.model.types import whole_number
 from ledger.model.types.sql import read_type
 from ledger.model.types.wire import type_to_wire
 from ledger.sql.parser import (
     Asked,
-    Cursor,
+    ConditionalColumnChange,
+    ConditionalTagChange,
     DropIdentifierFields,
-    IfColumn,
-    IfTag,
-    RemoveTerm,
-    SpecClause,
+    PartitionSpecClause,
+    RemovePartitionTerm,
+    TokenCursor,
 )
 
 _PLAIN: dict[str, t.DataType] = {
@@ -98,27 +98,31 @@ def spark_type(text: str) -> t.DataType:
         # Parsed as a column's type: the parser of a type alone ignores what follows it, and that of
         # a CAST makes a STRING of VARCHAR(10), as Spark's casts do.
         parsed: Any = sqlglot.parse_one(f"CREATE TABLE t (x {text})", dialect="spark")
-        found = _column_type(parsed)
+        found = _single_column_type(parsed)
     except SqlglotError:
         return read_type(text)
     except RecursionError:
-        raise _too_deep(text) from None
+        raise _nesting_error(text) from None
     return read_type(text) if found is None else found
 
 
-def _column_type(created: Any) -> t.DataType | None:
+def _single_column_type(created: Any) -> t.DataType | None:
     """Return the type of a table's only column; None when the text had anything else."""
     column, *others = created.this.expressions
     more = others or created.args.get("properties") or column.args.get("constraints")
     kind = column.args.get("kind")
-    return None if more or not hasattr(getattr(kind, "this", None), "name") else _converted(kind)
+    return (
+        None
+        if more or not hasattr(getattr(kind, "this", None), "name")
+        else _convert_spark_type(kind)
+    )
 
 
-def _too_deep(text: str) -> InvalidTypeError:
+def _nesting_error(text: str) -> InvalidTypeError:
     return InvalidTypeError(f"type {excerpt(text)} nests deeper than {t.MAX_DEPTH}; flatten it")
 
 
-def _converted(parsed: Any) -> t.DataType | None:  # noqa: PLR0911 - one case a kind
+def _convert_spark_type(parsed: Any) -> t.DataType | None:  # noqa: PLR0911 - one case a kind
     """Return a parsed type; None when it is not one of Spark's."""
     name, inner = parsed.this.name, list(parsed.expressions)
     if name in _PLAIN and not inner:
@@ -132,9 +136,9 @@ def _converted(parsed: Any) -> t.DataType | None:  # noqa: PLR0911 - one case a 
     if name == "DECIMAL" and len(numbers) == len(inner) <= _PRECISION_AND_SCALE:
         return t.DecimalType(*numbers)
     if name == "STRUCT":
-        members = [_member(number, each) for number, each in enumerate(inner)]
+        members = [_convert_struct_member(number, each) for number, each in enumerate(inner)]
         return t.RowType(tuple(each for each in members if each)) if all(members) else None
-    types = [_converted(each) for each in inner if hasattr(each.this, "name")]
+    types = [_convert_spark_type(each) for each in inner if hasattr(each.this, "name")]
     match name, types:
         case "ARRAY", [t.DataType() as element]:
             return t.ArrayType(element)
@@ -144,10 +148,10 @@ def _converted(parsed: Any) -> t.DataType | None:  # noqa: PLR0911 - one case a 
             return None
 
 
-def _member(number: int, parsed: Any) -> t.DataField | None:
+def _convert_struct_member(number: int, parsed: Any) -> t.DataField | None:
     if parsed.args.get("kind") is None:
         raise InvalidTypeError(f"struct member {parsed.sql()!r} has no type; write NAME: TYPE")
-    data_type = _converted(parsed.args["kind"])
+    data_type = _convert_spark_type(parsed.args["kind"])
     if data_type is None:
         return None
     comment = None
@@ -163,18 +167,19 @@ def _member(number: int, parsed: Any) -> t.DataField | None:
 _ENDS = ("COMMENT", "FIRST", "AFTER", "NOT", "NULL", "DEFAULT")
 
 
-def add(cursor: Cursor) -> list[Asked]:
+def parse_add_columns(cursor: TokenCursor) -> list[Asked]:
     """Parse the rest of `ADD COLUMN` or `ADD COLUMNS`."""
     if cursor.found("IF", "NOT", "EXISTS"):
         return [
-            IfColumn(each.field_names, change=each, exists=False) for each in cursor.items(_column)
+            ConditionalColumnChange(each.field_names, change=each, exists=False)
+            for each in cursor.items(_parse_new_column)
         ]
-    return [*cursor.items(_column)]
+    return [*cursor.items(_parse_new_column)]
 
 
-def _column(cursor: Cursor) -> AddColumn:
+def _parse_new_column(cursor: TokenCursor) -> AddColumn:
     path = cursor.path()
-    data_type = spark_type(cursor.until(*_ENDS))
+    data_type = spark_type(cursor.read_until(*_ENDS))
     comment = default = move = None
     while True:
         if cursor.found("NOT", "NULL"):
@@ -182,54 +187,56 @@ def _column(cursor: Cursor) -> AddColumn:
         elif cursor.found("COMMENT"):
             comment = cursor.string()
         elif cursor.found("DEFAULT"):
-            default = cursor.literal()
-        elif (place := _place(cursor, path[-1])) is not None:
+            default = cursor.read_literal()
+        elif (place := _parse_position(cursor, path[-1])) is not None:
             move = place
         else:
             return AddColumn(path, type_to_wire(data_type), comment, move, default)
 
 
-def _place(cursor: Cursor, name: str) -> Move | None:
+def _parse_position(cursor: TokenCursor, name: str) -> Move | None:
     if cursor.found("FIRST"):
         return Move(name, "FIRST")
     return Move(name, "AFTER", cursor.name()) if cursor.found("AFTER") else None
 
 
-def drop(cursor: Cursor) -> list[Asked]:
+def parse_drop_columns(cursor: TokenCursor) -> list[Asked]:
     """Parse the rest of `DROP COLUMN` or `DROP COLUMNS`."""
     if cursor.found("IF", "EXISTS"):
-        paths = cursor.items(Cursor.path)
-        return [IfColumn(path, change=DropColumn(path), exists=True) for path in paths]
-    return [DropColumn(path) for path in cursor.items(Cursor.path)]
+        paths = cursor.items(TokenCursor.path)
+        return [
+            ConditionalColumnChange(path, change=DropColumn(path), exists=True) for path in paths
+        ]
+    return [DropColumn(path) for path in cursor.items(TokenCursor.path)]
 
 
-def undrop(cursor: Cursor) -> list[Asked]:
+def parse_undrop_columns(cursor: TokenCursor) -> list[Asked]:
     """Parse the rest of `UNDROP COLUMN` or `UNDROP COLUMNS`: paths, each with `ID n` or not."""
-    return [*cursor.items(_undropped)]
+    return [*cursor.items(_parse_undropped_column)]
 
 
-def _undropped(cursor: Cursor) -> UndropColumn:
+def _parse_undropped_column(cursor: TokenCursor) -> UndropColumn:
     path = cursor.path()
     field_id = cursor.whole_number() if cursor.found("ID") else None
-    return UndropColumn(path, field_id, _place(cursor, path[-1]))
+    return UndropColumn(path, field_id, _parse_position(cursor, path[-1]))
 
 
-def rename(cursor: Cursor) -> list[Asked]:
+def parse_rename_column(cursor: TokenCursor) -> list[Asked]:
     """Parse the rest of `RENAME COLUMN`."""
     path = cursor.path()
     cursor.expect("TO")
     return [RenameColumn(path, cursor.name())]
 
 
-def alter(cursor: Cursor) -> list[Asked]:
+def parse_alter_columns(cursor: TokenCursor) -> list[Asked]:
     """Parse the rest of `ALTER COLUMN`: one or more columns, each with one action."""
-    return [*cursor.items(_altered)]
+    return [*cursor.items(_parse_column_action)]
 
 
-def _altered(cursor: Cursor) -> SchemaChange:  # noqa: PLR0911 - one case an action
+def _parse_column_action(cursor: TokenCursor) -> SchemaChange:  # noqa: PLR0911 - one case an action
     path = cursor.path()
     if cursor.found("TYPE"):
-        wanted = type_to_wire(spark_type(cursor.until()))
+        wanted = type_to_wire(spark_type(cursor.read_until()))
         return UpdateColumnType(path, wanted, keep_nullability=True)
     if cursor.found("COMMENT"):
         return UpdateColumnComment(path, cursor.string())
@@ -238,10 +245,10 @@ def _altered(cursor: Cursor) -> SchemaChange:  # noqa: PLR0911 - one case an act
     if cursor.found("DROP", "NOT", "NULL"):
         return UpdateColumnNullability(path, new_nullability=True)
     if cursor.found("SET", "DEFAULT"):
-        return UpdateColumnDefaultValue(path, cursor.literal())
+        return UpdateColumnDefaultValue(path, cursor.read_literal())
     if cursor.found("DROP", "DEFAULT"):
         return UpdateColumnDefaultValue(path)
-    move = _place(cursor, path[-1])
+    move = _parse_position(cursor, path[-1])
     if move is None:
         raise cursor.error(
             "expected TYPE, COMMENT, SET NOT NULL, DROP NOT NULL, SET DEFAULT, DROP DEFAULT, "
@@ -253,69 +260,72 @@ def _altered(cursor: Cursor) -> SchemaChange:  # noqa: PLR0911 - one case an act
 _COMMENT = "comment"
 
 
-def set_properties(cursor: Cursor) -> list[Asked]:
+def parse_set_properties(cursor: TokenCursor) -> list[Asked]:
     """Parse the rest of `SET TBLPROPERTIES`."""
-    return [*cursor.items(_set)]
+    return [*cursor.items(_parse_property_to_set)]
 
 
-def unset_properties(cursor: Cursor) -> list[Asked]:
+def parse_unset_properties(cursor: TokenCursor) -> list[Asked]:
     """Parse the rest of `UNSET TBLPROPERTIES`; a key that is not set is no error."""
     cursor.found("IF", "EXISTS")
-    return [*cursor.items(_unset)]
+    return [*cursor.items(_parse_property_to_unset)]
 
 
-def _set(cursor: Cursor) -> SetOption | UpdateComment:
-    key = _key(cursor)
+def _parse_property_to_set(cursor: TokenCursor) -> SetOption | UpdateComment:
+    key = _parse_property_key(cursor)
     # Spark reads `'a'='b'` and `'a' 'b'` alike.
     cursor.found("=")
-    value = cursor.literal()
+    value = cursor.read_literal()
     return UpdateComment(value) if key == _COMMENT else SetOption(key, value)
 
 
-def _unset(cursor: Cursor) -> RemoveOption | UpdateComment:
-    key = _key(cursor)
+def _parse_property_to_unset(cursor: TokenCursor) -> RemoveOption | UpdateComment:
+    key = _parse_property_key(cursor)
     return UpdateComment() if key == _COMMENT else RemoveOption(key)
 
 
-def _key(cursor: Cursor) -> str:
+def _parse_property_key(cursor: TokenCursor) -> str:
     return cursor.quoted() or ".".join(cursor.path())
 
 
 _MILLIS = {"DAYS": 86_400_000, "HOURS": 3_600_000, "MINUTES": 60_000}
 
 
-def create_tag(cursor: Cursor) -> list[Asked]:
+def parse_create_tag(cursor: TokenCursor) -> list[Asked]:
     """Parse the rest of `CREATE TAG`."""
     if cursor.found("IF", "NOT", "EXISTS"):
-        return [IfTag(CreateTag(*_tag(cursor)), exists=False)]
-    return [CreateTag(*_tag(cursor))]
+        return [ConditionalTagChange(CreateTag(*_parse_tag(cursor)), exists=False)]
+    return [CreateTag(*_parse_tag(cursor))]
 
 
-def create_or_replace_tag(cursor: Cursor) -> list[Asked]:
+def parse_create_or_replace_tag(cursor: TokenCursor) -> list[Asked]:
     """Parse the rest of `CREATE OR REPLACE TAG`."""
-    tag = _tag(cursor)
-    return [IfTag(CreateTag(*tag), exists=False), IfTag(ReplaceTag(*tag), exists=True)]
+    tag = _parse_tag(cursor)
+    return [
+        ConditionalTagChange(CreateTag(*tag), exists=False),
+        ConditionalTagChange(ReplaceTag(*tag), exists=True),
+    ]
 
 
-def replace_tag(cursor: Cursor) -> list[Asked]:
+def parse_replace_tag(cursor: TokenCursor) -> list[Asked]:
     """Parse the rest of `REPLACE TAG`."""
-    return [ReplaceTag(*_tag(cursor))]
+    return [ReplaceTag(*_parse_tag(cursor))]
 
 
-def drop_tag(cursor: Cursor) -> list[Asked]:
+def parse_drop_tag(cursor: TokenCursor) -> list[Asked]:
     """Parse the rest of `DROP TAG`."""
     if cursor.found("IF", "EXISTS"):
-        return [IfTag(DeleteTag(cursor.name()), exists=True)]
+        return [ConditionalTagChange(DeleteTag(cursor.name()), exists=True)]
     return [DeleteTag(cursor.name())]
 
 
-def _tag(cursor: Cursor) -> tuple[str, int | None, int | None]:
+def _parse_tag(cursor: TokenCursor) -> tuple[str, int | None, int | None]:
     name = cursor.name()
     snapshot_id = cursor.whole_number() if cursor.found("AS", "OF", "VERSION") else None
-    return name, snapshot_id, _retained(cursor)
+    return name, snapshot_id, _parse_retention_millis(cursor)
 
 
-def _retained(cursor: Cursor) -> int | None:
+def _parse_retention_millis(cursor: TokenCursor) -> int | None:
     if not cursor.found("RETAIN"):
         return None
     number = cursor.whole_number()
@@ -334,49 +344,49 @@ Term = tuple[tuple[str, ...], str]
 """A column's path and the transform of it."""
 
 
-def add_field(cursor: Cursor) -> list[Asked]:
+def parse_add_partition_field(cursor: TokenCursor) -> list[Asked]:
     """Parse the rest of `ADD PARTITION FIELD`."""
-    source, transform = _term(cursor)
-    return _updated(AddPartitionField(source, transform, _named(cursor, "AS")))
+    source, transform = _parse_transform_term(cursor)
+    return _spec_clause_of(AddPartitionField(source, transform, _parse_optional_name(cursor, "AS")))
 
 
-def drop_field(cursor: Cursor) -> list[Asked]:
+def parse_drop_partition_field(cursor: TokenCursor) -> list[Asked]:
     """Parse the rest of `DROP PARTITION FIELD`: a field's name, or a transform of a column."""
-    return _updated(_removed(_term(cursor)))
+    return _spec_clause_of(_field_removal_of(_parse_transform_term(cursor)))
 
 
-def replace_field(cursor: Cursor) -> list[Asked]:
+def parse_replace_partition_field(cursor: TokenCursor) -> list[Asked]:
     """Parse the rest of `REPLACE PARTITION FIELD`."""
-    old = _term(cursor)
+    old = _parse_transform_term(cursor)
     cursor.expect("WITH")
-    source, transform = _term(cursor)
-    name = _named(cursor, "AS")
-    return _updated(_removed(old), AddPartitionField(source, transform, name))
+    source, transform = _parse_transform_term(cursor)
+    name = _parse_optional_name(cursor, "AS")
+    return _spec_clause_of(_field_removal_of(old), AddPartitionField(source, transform, name))
 
 
-def rename_field(cursor: Cursor) -> list[Asked]:
+def parse_rename_partition_field(cursor: TokenCursor) -> list[Asked]:
     """Parse the rest of `RENAME PARTITION FIELD`."""
     name = cursor.name()
     cursor.expect("TO")
-    return _updated(RenamePartitionField(name, cursor.name()))
+    return _spec_clause_of(RenamePartitionField(name, cursor.name()))
 
 
-def _updated(*updates: SpecUpdate | RemoveTerm) -> list[Asked]:
-    return [SpecClause(updates)]
+def _spec_clause_of(*updates: SpecUpdate | RemovePartitionTerm) -> list[Asked]:
+    return [PartitionSpecClause(updates)]
 
 
-def _removed(term: Term) -> RemovePartitionField | RemoveTerm:
+def _field_removal_of(term: Term) -> RemovePartitionField | RemovePartitionTerm:
     source, transform = term
     if transform == "identity" and len(source) == 1:
-        return RemoveTerm(source[0])
+        return RemovePartitionTerm(source[0])
     return RemovePartitionField(source=source, transform=transform)
 
 
-def _named(cursor: Cursor, word: str) -> str | None:
+def _parse_optional_name(cursor: TokenCursor, word: str) -> str | None:
     return cursor.name() if cursor.found(word) else None
 
 
-def _term(cursor: Cursor) -> Term:
+def _parse_transform_term(cursor: TokenCursor) -> Term:
     for word, unit in _TIMES.items():
         if cursor.found(word, "("):
             path = cursor.path()
@@ -384,11 +394,11 @@ def _term(cursor: Cursor) -> Term:
             return path, unit
     for word in _SIZED_TRANSFORMS:
         if cursor.found(word, "("):
-            return _sized(cursor, word.lower())
+            return _parse_sized_transform(cursor, word.lower())
     return cursor.path(), "identity"
 
 
-def _sized(cursor: Cursor, transform: str) -> Term:
+def _parse_sized_transform(cursor: TokenCursor, transform: str) -> Term:
     # Iceberg accepts the number before the column and after it.
     try:
         number: int | None = cursor.whole_number()
@@ -403,14 +413,14 @@ def _sized(cursor: Cursor, transform: str) -> Term:
     return path, f"{transform}[{number}]"
 
 
-def write(cursor: Cursor) -> list[Asked]:
+def parse_write_order(cursor: TokenCursor) -> list[Asked]:
     """Parse the rest of `WRITE`: the order and distribution of rows on writing."""
     if cursor.found("UNORDERED"):
         return [ReplaceSortOrder(()), SetOption(DISTRIBUTION_MODE, "none")]
     distributed = cursor.found("DISTRIBUTED", "BY", "PARTITION")
     locally = cursor.found("LOCALLY")
     if cursor.found("ORDERED", "BY"):
-        order = ReplaceSortOrder(tuple(cursor.items(_sorted)))
+        order = ReplaceSortOrder(tuple(cursor.items(_parse_sort_column)))
     elif distributed and not locally:
         return [ReplaceSortOrder(()), SetOption(DISTRIBUTION_MODE, "hash")]
     else:
@@ -420,8 +430,8 @@ def write(cursor: Cursor) -> list[Asked]:
     return [order, SetOption(DISTRIBUTION_MODE, mode)]
 
 
-def _sorted(cursor: Cursor) -> SortColumn:
-    source, transform = _term(cursor)
+def _parse_sort_column(cursor: TokenCursor) -> SortColumn:
+    source, transform = _parse_transform_term(cursor)
     direction: Direction = "desc" if cursor.found("DESC") else "asc"
     cursor.found("ASC")
     if not cursor.found("NULLS"):
@@ -432,14 +442,14 @@ def _sorted(cursor: Cursor) -> SortColumn:
     return SortColumn(source, transform, direction, "nulls-last")
 
 
-def set_identifier_fields(cursor: Cursor) -> list[Asked]:
+def parse_set_identifier_fields(cursor: TokenCursor) -> list[Asked]:
     """Parse the rest of `SET IDENTIFIER FIELDS`."""
-    return [SetIdentifierFields(tuple(cursor.items(Cursor.path)))]
+    return [SetIdentifierFields(tuple(cursor.items(TokenCursor.path)))]
 
 
-def drop_identifier_fields(cursor: Cursor) -> list[Asked]:
+def parse_drop_identifier_fields(cursor: TokenCursor) -> list[Asked]:
     """Parse the rest of `DROP IDENTIFIER FIELDS`."""
-    return [DropIdentifierFields(tuple(cursor.items(Cursor.path)))]
+    return [DropIdentifierFields(tuple(cursor.items(TokenCursor.path)))]
 
 
 @frozen
@@ -465,30 +475,30 @@ class RenameStatement:
 
 Statement = AlterTable | RenameStatement
 
-_Reader = Callable[[Cursor], list[Asked]]
+_Reader = Callable[[TokenCursor], list[Asked]]
 
 _ACTIONS: dict[tuple[str, ...], _Reader] = {
-    ("ADD", "PARTITION", "FIELD"): add_field,
-    ("DROP", "PARTITION", "FIELD"): drop_field,
-    ("REPLACE", "PARTITION", "FIELD"): replace_field,
-    ("RENAME", "PARTITION", "FIELD"): rename_field,
-    ("WRITE",): write,
-    ("SET", "IDENTIFIER", "FIELDS"): set_identifier_fields,
-    ("DROP", "IDENTIFIER", "FIELDS"): drop_identifier_fields,
-    ("ADD", "COLUMN"): add,
-    ("ADD", "COLUMNS"): add,
-    ("DROP", "COLUMN"): drop,
-    ("DROP", "COLUMNS"): drop,
-    ("UNDROP", "COLUMN"): undrop,
-    ("UNDROP", "COLUMNS"): undrop,
-    ("RENAME", "COLUMN"): rename,
-    ("ALTER", "COLUMN"): alter,
-    ("SET", "TBLPROPERTIES"): set_properties,
-    ("UNSET", "TBLPROPERTIES"): unset_properties,
-    ("CREATE", "OR", "REPLACE", "TAG"): create_or_replace_tag,
-    ("CREATE", "TAG"): create_tag,
-    ("REPLACE", "TAG"): replace_tag,
-    ("DROP", "TAG"): drop_tag,
+    ("ADD", "PARTITION", "FIELD"): parse_add_partition_field,
+    ("DROP", "PARTITION", "FIELD"): parse_drop_partition_field,
+    ("REPLACE", "PARTITION", "FIELD"): parse_replace_partition_field,
+    ("RENAME", "PARTITION", "FIELD"): parse_rename_partition_field,
+    ("WRITE",): parse_write_order,
+    ("SET", "IDENTIFIER", "FIELDS"): parse_set_identifier_fields,
+    ("DROP", "IDENTIFIER", "FIELDS"): parse_drop_identifier_fields,
+    ("ADD", "COLUMN"): parse_add_columns,
+    ("ADD", "COLUMNS"): parse_add_columns,
+    ("DROP", "COLUMN"): parse_drop_columns,
+    ("DROP", "COLUMNS"): parse_drop_columns,
+    ("UNDROP", "COLUMN"): parse_undrop_columns,
+    ("UNDROP", "COLUMNS"): parse_undrop_columns,
+    ("RENAME", "COLUMN"): parse_rename_column,
+    ("ALTER", "COLUMN"): parse_alter_columns,
+    ("SET", "TBLPROPERTIES"): parse_set_properties,
+    ("UNSET", "TBLPROPERTIES"): parse_unset_properties,
+    ("CREATE", "OR", "REPLACE", "TAG"): parse_create_or_replace_tag,
+    ("CREATE", "TAG"): parse_create_tag,
+    ("REPLACE", "TAG"): parse_replace_tag,
+    ("DROP", "TAG"): parse_drop_tag,
 }
 
 
@@ -505,15 +515,15 @@ def parse(text: str) -> Statement:
         >>> parse("ALTER TABLE shop.orders ADD COLUMN note STRING AFTER id").table
         ('shop', 'orders')
     """
-    cursor = Cursor(text)
-    statement = _statement(cursor)
+    cursor = TokenCursor(text)
+    statement = _parse_statement(cursor)
     cursor.found(";")
-    if not cursor.ended:
+    if not cursor.is_at_end:
         raise cursor.error("expected the end of the statement")
     return statement
 
 
-def asked_of(text: str, table: Identifier) -> Sequence[Asked]:
+def requested_changes(text: str, table: Identifier) -> Sequence[Asked]:
     """Return the changes that a statement requests of a table.
 
     Raises:
@@ -522,35 +532,35 @@ def asked_of(text: str, table: Identifier) -> Sequence[Asked]:
     statement = parse(text)
     if statement.table not in {(table.name,), (table.database, table.name)}:
         raise InvalidInputError(
-            f"the statement alters {shown_path(statement.table)}, and this is {table}"
+            f"the statement alters {quote_path(statement.table)}, and this is {table}"
         )
     if isinstance(statement, RenameStatement):
         raise InvalidInputError(f"a table's name is its ledger's: rename {table} there")
     return statement.asked
 
 
-def action_of(text: str) -> str:
+def action_text(text: str) -> str:
     """Return the part of a statement after the table's name, unchanged.
 
     Raises:
         InvalidInputError: It does not begin with ALTER TABLE and a name.
 
     Example:
-        >>> action_of("ALTER TABLE shop.orders ADD COLUMN note STRING")
+        >>> action_text("ALTER TABLE shop.orders ADD COLUMN note STRING")
         'ADD COLUMN note STRING'
     """
-    cursor = Cursor(text)
-    _table(cursor)
-    return cursor.rest
+    cursor = TokenCursor(text)
+    _parse_table_name(cursor)
+    return cursor.remaining_text
 
 
-def _table(cursor: Cursor) -> tuple[str, ...]:
+def _parse_table_name(cursor: TokenCursor) -> tuple[str, ...]:
     cursor.expect("ALTER", "TABLE")
     return cursor.path()
 
 
-def _statement(cursor: Cursor) -> Statement:
-    table = _table(cursor)
+def _parse_statement(cursor: TokenCursor) -> Statement:
+    table = _parse_table_name(cursor)
     if cursor.found("RENAME", "TO"):
         return RenameStatement(table, cursor.path())
     for words, read in _ACTIONS.items():

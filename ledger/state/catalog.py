@@ -14,12 +14,12 @@ from attrs import field, frozen
 
 from ledger.model.errors import NotFoundError
 from ledger.model.instant import ClockCorrection
-from ledger.model.messages import similar
+from ledger.model.messages import similar_names
 from ledger.model.names import Identifier
 from ledger.model.schema import ViewSchema
 
 
-def by_name(identifier: Identifier) -> tuple[str, str]:
+def identifier_sort_key(identifier: Identifier) -> tuple[str, str]:
     """Return the sort key of names: the database first, then the name in it."""
     return identifier.database, identifier.name
 
@@ -131,7 +131,7 @@ class CatalogState:
         """
         if name in self.databases:
             return self.databases[name]
-        hint = _near(name, self.databases, "databases")
+        hint = _similar_names_hint(name, self.databases, "databases")
         raise NotFoundError(f"database {name} does not exist: {hint}")
 
     def table(self, identifier: Identifier) -> TableEntry:
@@ -140,7 +140,7 @@ class CatalogState:
         Raises:
             NotFoundError: The database, or the table in it, does not exist; or it is a view.
         """
-        return self._named("table", identifier, self.tables, "view", self.views)
+        return self._get_entry("table", identifier, self.tables, "view", self.views)
 
     def view(self, identifier: Identifier) -> ViewEntry:
         """Return the view of that name.
@@ -148,14 +148,14 @@ class CatalogState:
         Raises:
             NotFoundError: The database, or the view in it, does not exist; or it is a table.
         """
-        return self._named("view", identifier, self.views, "table", self.tables)
+        return self._get_entry("view", identifier, self.views, "table", self.tables)
 
     def table_by_id(self, table_id: str) -> TableEntry | None:
         """Return the table with that id, by its current name; None when it was dropped."""
-        return self._by_table_id.get(table_id)
+        return self._tables_by_id.get(table_id)
 
     @cached_property
-    def _by_table_id(self) -> Mapping[str, TableEntry]:
+    def _tables_by_id(self) -> Mapping[str, TableEntry]:
         # Every change of a table looks up its database, and there may be many tables.
         return {each.table_id: each for each in self.tables.values()}
 
@@ -172,9 +172,9 @@ class CatalogState:
     def names_in(self, database: str) -> list[Identifier]:
         """Return the names of all tables and views in a database, sorted."""
         names = [each for each in (*self.tables, *self.views) if each.database == database]
-        return sorted(names, key=by_name)
+        return sorted(names, key=identifier_sort_key)
 
-    def _named(
+    def _get_entry(
         self,
         kind: str,
         identifier: Identifier,
@@ -189,7 +189,7 @@ class CatalogState:
                 f"{identifier} is a {other_kind}, not a {kind}; ask for the {other_kind}"
             )
         self.database(identifier.database)
-        hint = _near(str(identifier), [str(each) for each in entries], f"{kind}s")
+        hint = _similar_names_hint(str(identifier), [str(each) for each in entries], f"{kind}s")
         raise NotFoundError(f"{kind} {identifier} does not exist: {hint}")
 
 
@@ -197,8 +197,8 @@ EMPTY_CATALOG = CatalogState(version=-1, time_millis=0, effective_millis=0)
 """The catalog before its first commit."""
 
 
-def _near(name: str, names: Collection[str], plural: str) -> str:
-    matches = similar(name, names)
+def _similar_names_hint(name: str, names: Collection[str], plural: str) -> str:
+    matches = similar_names(name, names)
     if matches:
         return f"did you mean {' or '.join(matches)}?"
     none = f"no {plural} have a similar name" if names else f"there are no {plural} yet"

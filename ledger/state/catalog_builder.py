@@ -31,7 +31,7 @@ from ledger.events.commit import Commit, Transaction, kind_of
 from ledger.events.schema import RemoveOption, SetOption, UpdateComment
 from ledger.events.table import ClockCorrected, TableCreated, TableDropped, TableName, TableRenamed
 from ledger.model.errors import InvalidChangeError
-from ledger.model.messages import meant
+from ledger.model.messages import name_hint
 from ledger.model.names import Identifier
 from ledger.model.schema import ViewSchema
 from ledger.model.types.wire import field_from_wire, field_to_wire
@@ -42,9 +42,14 @@ from ledger.state.catalog import (
     DatabaseEntry,
     TableEntry,
     ViewEntry,
-    by_name,
+    identifier_sort_key,
 )
-from ledger.state.stream import correction_of, keeps_outside, kept_outside, refuse_misplaced
+from ledger.state.stream import (
+    clock_correction_of,
+    keeps_outside,
+    refuse_misplaced_commit,
+    sidecar_author_digest,
+)
 
 
 def view_from_record(record: ViewRecord) -> ViewSchema:
@@ -88,36 +93,40 @@ class ViewOperation(Struct, frozen=True, kw_only=True):
     dialect: Literal["there", "absent"] | None = None
 
 
-def _option(change: SetOption | RemoveOption) -> str:
+def _option_cell(change: SetOption | RemoveOption) -> str:
     return f"option {change.key}"
 
 
-def _dialect(change: AddDialect | UpdateDialect | DropDialect) -> str:
+def _dialect_cell(change: AddDialect | UpdateDialect | DropDialect) -> str:
     return f"dialect {change.dialect}"
 
 
 VIEW_OPERATIONS: Mapping[type, ViewOperation] = {
-    SetOption: ViewOperation(cell=_option, value=lambda change: change.value),
-    RemoveOption: ViewOperation(cell=_option, value=lambda _: None),
+    SetOption: ViewOperation(cell=_option_cell, value=lambda change: change.value),
+    RemoveOption: ViewOperation(cell=_option_cell, value=lambda _: None),
     UpdateComment: ViewOperation(cell=lambda _: "comment", value=lambda change: change.comment),
-    AddDialect: ViewOperation(cell=_dialect, value=lambda change: change.query, dialect="absent"),
-    UpdateDialect: ViewOperation(cell=_dialect, value=lambda change: change.query, dialect="there"),
-    DropDialect: ViewOperation(cell=_dialect, value=lambda _: None, dialect="there"),
+    AddDialect: ViewOperation(
+        cell=_dialect_cell, value=lambda change: change.query, dialect="absent"
+    ),
+    UpdateDialect: ViewOperation(
+        cell=_dialect_cell, value=lambda change: change.query, dialect="there"
+    ),
+    DropDialect: ViewOperation(cell=_dialect_cell, value=lambda _: None, dialect="there"),
 }
 """One row for each kind of change."""
 
 
-def view_cell(change: ViewChange) -> str:
+def changed_cell_name(change: ViewChange) -> str:
     """Return the name of the cell that a change sets: `option K`, `dialect D` or `comment`."""
     return VIEW_OPERATIONS[type(change)].cell(change)
 
 
-def asked_cells(changes: Iterable[ViewChange]) -> dict[str, str | None]:
+def changed_cell_values(changes: Iterable[ViewChange]) -> dict[str, str | None]:
     """Return the final value of each changed cell; None where it is removed."""
-    return {view_cell(each): VIEW_OPERATIONS[type(each)].value(each) for each in changes}
+    return {changed_cell_name(each): VIEW_OPERATIONS[type(each)].value(each) for each in changes}
 
 
-def view_cells(view: ViewSchema) -> dict[str, str | None]:
+def view_cell_values(view: ViewSchema) -> dict[str, str | None]:
     """Return every cell of a view that changes can set, by name; an absent one is not set."""
     cells: dict[str, str | None] = {"comment": view.comment}
     cells.update({f"option {key}": value for key, value in view.options.items()})
@@ -125,14 +134,16 @@ def view_cells(view: ViewSchema) -> dict[str, str | None]:
     return cells
 
 
-def altered_view(view: ViewSchema, changes: Iterable[ViewChange]) -> ViewSchema:
+def apply_view_changes(view: ViewSchema, changes: Iterable[ViewChange]) -> ViewSchema:
     """Return a view after changes, one after the other.
 
     Raises:
         InvalidChangeError: A dialect to add exists, or one to update or drop does not.
 
     Example:
-        >>> altered_view(ViewSchema((), "SELECT 1"), [AddDialect("spark", "SELECT 1L")]).dialects
+        >>> apply_view_changes(
+        ...     ViewSchema((), "SELECT 1"), [AddDialect("spark", "SELECT 1L")]
+        ... ).dialects
         {'spark': 'SELECT 1L'}
     """
     options, dialects, comment = dict(view.options), dict(view.dialects), view.comment
@@ -149,10 +160,10 @@ def altered_view(view: ViewSchema, changes: Iterable[ViewChange]) -> ViewSchema:
                     raise InvalidChangeError(f"dialect {dialect!r} exists; update it instead")
                 dialects[dialect] = query
             case UpdateDialect(dialect=dialect, query=query):
-                _dialect_is_there(dialect, dialects)
+                _check_dialect_exists(dialect, dialects)
                 dialects[dialect] = query
             case DropDialect(dialect=dialect):
-                _dialect_is_there(dialect, dialects)
+                _check_dialect_exists(dialect, dialects)
                 del dialects[dialect]
             case _:
                 assert_never(change)
@@ -165,10 +176,10 @@ def altered_view(view: ViewSchema, changes: Iterable[ViewChange]) -> ViewSchema:
     )
 
 
-def _dialect_is_there(dialect: str, dialects: dict[str, str]) -> None:
+def _check_dialect_exists(dialect: str, dialects: dict[str, str]) -> None:
     if dialect not in dialects:
         raise InvalidChangeError(
-            f"dialect {dialect!r} does not exist: add it, or {meant(dialect, sorted(dialects))}"
+            f"dialect {dialect!r} does not exist: add it, or {name_hint(dialect, sorted(dialects))}"
         )
 
 
@@ -231,7 +242,7 @@ class CatalogBuilder:
         Raises:
             InvalidChangeError: It cannot follow.
         """
-        refuse_misplaced(version, time_millis, self.version, self.time_millis)
+        refuse_misplaced_commit(version, time_millis, self.version, self.time_millis)
         self.version = version
         self.time_millis = time_millis
 
@@ -245,10 +256,10 @@ class CatalogBuilder:
         self._moment = self.time_millis if isinstance(effective, UnsetType) else effective
         self._author = transaction.author
         if transaction.outside is not UNSET:
-            self._author = kept_outside(transaction)
+            self._author = sidecar_author_digest(transaction)
         self.keeps_outside = keeps_outside(transaction, before=self.keeps_outside)
         for event in transaction.events:
-            self._apply(event)
+            self._apply_event(event)
         self.effective_millis = max(self.effective_millis, self._moment)
 
     def freeze(self) -> CatalogState:
@@ -258,8 +269,8 @@ class CatalogBuilder:
             time_millis=self.time_millis,
             effective_millis=self.effective_millis,
             databases=dict(sorted(self._databases.items())),
-            tables=_sorted_by_name(self._tables),
-            views=_sorted_by_name(self._views),
+            tables=_sort_by_identifier(self._tables),
+            views=_sort_by_identifier(self._views),
             used_paths=frozenset(self._used_paths),
             corrections=self._corrections,
             place=self._place,
@@ -270,7 +281,7 @@ class CatalogBuilder:
             keeps_outside=bool(self.keeps_outside),
         )
 
-    def _apply(  # noqa: C901, PLR0912 - one arm for each event
+    def _apply_event(  # noqa: C901, PLR0912 - one arm for each event
         self, event: CatalogEvent
     ) -> None:
         match event:
@@ -283,144 +294,157 @@ class CatalogBuilder:
             case TableCreated():
                 self._create_table(event)
             case TableRenamed(source=source, destination=destination, table_id=table_id):
-                entry = self._table(identifier_of(source), table_id)
-                self._rename(self._tables, entry, identifier_of(destination))
+                entry = self._existing_table(identifier_of(source), table_id)
+                self._rename_entry(self._tables, entry, identifier_of(destination))
             case TableDropped(identifier=name, table_id=table_id):
-                del self._tables[self._table(identifier_of(name), table_id).identifier]
+                del self._tables[self._existing_table(identifier_of(name), table_id).identifier]
             case ViewCreated():
                 self._create_view(event)
             case ViewAltered(identifier=name, view_id=view_id, changes=changes):
-                view = self._view(identifier_of(name), view_id)
-                schema = altered_view(view.schema, changes)
-                self._views[view.identifier] = evolve(self._touched(view), schema=schema)
+                view = self._existing_view(identifier_of(name), view_id)
+                schema = apply_view_changes(view.schema, changes)
+                self._views[view.identifier] = evolve(self._with_update_audit(view), schema=schema)
             case ViewRenamed(source=source, destination=destination, view_id=view_id):
-                view = self._view(identifier_of(source), view_id)
-                self._rename(self._views, view, identifier_of(destination))
+                view = self._existing_view(identifier_of(source), view_id)
+                self._rename_entry(self._views, view, identifier_of(destination))
             case ViewDropped(identifier=name, view_id=view_id):
-                del self._views[self._view(identifier_of(name), view_id).identifier]
+                del self._views[self._existing_view(identifier_of(name), view_id).identifier]
             case ValuesErased():
                 # The values are taken out of their files; no state holds them.
                 pass
             case ClockCorrected():
                 self._correct_clock(event)
             case LedgerMoved(place=place):
-                self._move(place)
+                self._set_location(place)
             case PlaceAliased(place=place):
                 self._aliases = tuple(sorted({*self._aliases, place}))
             case LedgerCopied():
-                self._copy(event)
+                self._apply_ledger_copy(event)
             case _:
                 assert_never(event)
 
     def _correct_clock(self, event: ClockCorrected) -> None:
-        correction = correction_of(event, self.version, self._moment)
+        correction = clock_correction_of(event, self.version, self._moment)
         latest = correction.true_time_millis
         self._corrections = (*self._corrections, correction)
         self.effective_millis = min(self.effective_millis, latest)
-        self._databases = _not_later(self._databases, latest)
-        self._tables = _not_later(self._tables, latest)
-        self._views = _not_later(self._views, latest)
+        self._databases = _clamp_audit_times(self._databases, latest)
+        self._tables = _clamp_audit_times(self._tables, latest)
+        self._views = _clamp_audit_times(self._views, latest)
 
-    def _move(self, place: str) -> None:
+    def _set_location(self, place: str) -> None:
         self._place, self._placed_version, self._aliases = place, self.version, ()
 
-    def _copy(self, event: LedgerCopied) -> None:
-        self._move(event.place)
+    def _apply_ledger_copy(self, event: LedgerCopied) -> None:
+        self._set_location(event.place)
         self._ledger_id, self._copied_from = event.ledger_id, event.copied_from
         left = {each.table_id: each.identifier for each in self._tables.values()}
         for table_id in event.without:
             if table_id not in left:
-                raise _contradiction(f"table {table_id}, which the copy leaves, does not exist")
+                raise _contradiction_error(
+                    f"table {table_id}, which the copy leaves, does not exist"
+                )
             del self._tables[left[table_id]]
 
     def _create_database(self, event: DatabaseCreated) -> None:
         if event.name in self._databases:
-            raise _contradiction(f"database {event.name} exists already; alter it instead")
-        self._take_path(event.path)
+            raise _contradiction_error(f"database {event.name} exists already; alter it instead")
+        self._reserve_path(event.path)
         options = dict(sorted(event.options.items()))
-        self._databases[event.name] = DatabaseEntry(event.name, event.path, options, self._audit())
+        self._databases[event.name] = DatabaseEntry(
+            event.name, event.path, options, self._creation_audit()
+        )
 
     def _alter_database(self, event: DatabaseAltered) -> None:
-        database = self._touched(self._database(event.name))
+        database = self._with_update_audit(self._existing_database(event.name))
         both = sorted(set(event.removals) & set(event.updates))
         if both:
-            raise _contradiction(f"database {event.name}: {both} are both removed and set")
+            raise _contradiction_error(f"database {event.name}: {both} are both removed and set")
         kept = {key: text for key, text in database.options.items() if key not in event.removals}
         options = dict(sorted((kept | event.updates).items()))
         self._databases[event.name] = evolve(database, options=options)
 
     def _drop_database(self, name: str) -> None:
-        self._database(name)
+        self._existing_database(name)
         inside = [str(each) for each in (*self._tables, *self._views) if each.database == name]
         if inside:
-            raise _contradiction(f"database {name} is not empty: {sorted(inside)}; drop them first")
+            raise _contradiction_error(
+                f"database {name} is not empty: {sorted(inside)}; drop them first"
+            )
         del self._databases[name]
 
     def _create_table(self, event: TableCreated) -> None:
         identifier = identifier_of(event.identifier)
-        self._check_free(identifier)
+        self._check_name_is_free(identifier)
         entries = self._tables.values()
-        _refuse_taken_id(
+        _refuse_duplicate_id(
             "table", event.table_id, ((each.table_id, each.identifier) for each in entries)
         )
-        self._take_path(event.path)
+        self._reserve_path(event.path)
         self._tables[identifier] = TableEntry(
-            identifier, event.table_id, event.path, event.is_external, self._audit(), self.version
+            identifier,
+            event.table_id,
+            event.path,
+            event.is_external,
+            self._creation_audit(),
+            self.version,
         )
 
     def _create_view(self, event: ViewCreated) -> None:
         identifier = identifier_of(event.identifier)
-        self._check_free(identifier)
+        self._check_name_is_free(identifier)
         entries = self._views.values()
-        _refuse_taken_id(
+        _refuse_duplicate_id(
             "view", event.view_id, ((each.view_id, each.identifier) for each in entries)
         )
         schema = view_from_record(event.schema)
-        self._views[identifier] = ViewEntry(identifier, event.view_id, schema, self._audit())
+        self._views[identifier] = ViewEntry(
+            identifier, event.view_id, schema, self._creation_audit()
+        )
 
-    def _rename(
+    def _rename_entry(
         self, entries: dict[Identifier, _Named], entry: _Named, destination: Identifier
     ) -> None:
-        self._check_free(destination)
+        self._check_name_is_free(destination)
         del entries[entry.identifier]
-        entries[destination] = evolve(self._touched(entry), identifier=destination)
+        entries[destination] = evolve(self._with_update_audit(entry), identifier=destination)
 
-    def _audit(self) -> Audit:
+    def _creation_audit(self) -> Audit:
         return Audit(self._moment, self._author, self._moment, self._author)
 
-    def _touched(self, entry: _Entry) -> _Entry:
+    def _with_update_audit(self, entry: _Entry) -> _Entry:
         audit = evolve(entry.audit, updated_at=self._moment, updated_by=self._author)
         return evolve(entry, audit=audit)
 
-    def _take_path(self, path: str) -> None:
+    def _reserve_path(self, path: str) -> None:
         if path in self._used_paths:
-            raise _contradiction(f"location {path} was used before; none is used twice")
+            raise _contradiction_error(f"location {path} was used before; none is used twice")
         self._used_paths.add(path)
 
-    def _check_free(self, identifier: Identifier) -> None:
-        self._database(identifier.database)
+    def _check_name_is_free(self, identifier: Identifier) -> None:
+        self._existing_database(identifier.database)
         if identifier in self._tables or identifier in self._views:
-            raise _contradiction(f"{identifier} exists already; choose another name")
+            raise _contradiction_error(f"{identifier} exists already; choose another name")
 
-    def _database(self, name: str) -> DatabaseEntry:
+    def _existing_database(self, name: str) -> DatabaseEntry:
         if name not in self._databases:
-            raise _contradiction(f"database {name} does not exist; create it first")
+            raise _contradiction_error(f"database {name} does not exist; create it first")
         return self._databases[name]
 
-    def _table(self, identifier: Identifier, table_id: str) -> TableEntry:
+    def _existing_table(self, identifier: Identifier, table_id: str) -> TableEntry:
         entry = self._tables.get(identifier)
         if entry is None or entry.table_id != table_id:
-            raise _contradiction(f"table {identifier} with id {table_id} does not exist")
+            raise _contradiction_error(f"table {identifier} with id {table_id} does not exist")
         return entry
 
-    def _view(self, identifier: Identifier, view_id: str) -> ViewEntry:
+    def _existing_view(self, identifier: Identifier, view_id: str) -> ViewEntry:
         entry = self._views.get(identifier)
         if entry is None or entry.view_id != view_id:
-            raise _contradiction(f"view {identifier} with id {view_id} does not exist")
+            raise _contradiction_error(f"view {identifier} with id {view_id} does not exist")
         return entry
 
 
-def _not_later(entries: dict[_K, _Entry], latest: int) -> dict[_K, _Entry]:
+def _clamp_audit_times(entries: dict[_K, _Entry], latest: int) -> dict[_K, _Entry]:
     """Return the entries without any time after `latest`."""
     return {
         name: evolve(
@@ -435,28 +459,28 @@ def _not_later(entries: dict[_K, _Entry], latest: int) -> dict[_K, _Entry]:
     }
 
 
-def _refuse_taken_id(kind: str, new_id: str, taken: Iterable[tuple[str, Identifier]]) -> None:
+def _refuse_duplicate_id(kind: str, new_id: str, taken: Iterable[tuple[str, Identifier]]) -> None:
     for other_id, identifier in taken:
         if other_id == new_id:
-            raise _contradiction(f"{kind} id {new_id} is {identifier}'s; take a fresh one")
+            raise _contradiction_error(f"{kind} id {new_id} is {identifier}'s; take a fresh one")
 
 
-def _contradiction(message: str) -> InvalidChangeError:
+def _contradiction_error(message: str) -> InvalidChangeError:
     return InvalidChangeError(message, kind="ILLEGAL_STATE")
 
 
-def _sorted_by_name(entries: dict[Identifier, _V]) -> dict[Identifier, _V]:
-    return {name: entries[name] for name in sorted(entries, key=by_name)}
+def _sort_by_identifier(entries: dict[Identifier, _V]) -> dict[Identifier, _V]:
+    return {name: entries[name] for name in sorted(entries, key=identifier_sort_key)}
 
 
 ABOUT_TABLES: Final = frozenset(
     kind_of(each) for each in (TableCreated, TableRenamed, TableDropped, LedgerCopied)
 )
-"""The kinds of events that affect `PastTables`; commits without them can be skipped."""
+"""The kinds of events that affect `LiveOrDroppedTables`; commits without them can be skipped."""
 
 
 @frozen
-class PastTable:
+class LiveOrDroppedTable:
     """A table that exists or was dropped.
 
     Attributes:
@@ -485,7 +509,7 @@ class PastTable:
 
         Example:
             >>> names = (5, Identifier("shop", "a")), (9, Identifier("shop", "b"))
-            >>> table = PastTable("id", "shop.db/a", 0, names)
+            >>> table = LiveOrDroppedTable("id", "shop.db/a", 0, names)
             >>> [str(table.name_at(each)) for each in (1, 8, 9)]
             ['shop.a', 'shop.a', 'shop.b']
         """
@@ -493,37 +517,39 @@ class PastTable:
         return known[-1] if known else self.names[0][1]
 
 
-class PastTables:
+class LiveOrDroppedTables:
     """The tables of a catalog, read commit by commit, in the order of their creation.
 
     Dropped ones are included; those that a copy left to its original are not.
     """
 
     def __init__(self) -> None:
-        self._by_id: dict[str, PastTable] = {}
+        self._by_id: dict[str, LiveOrDroppedTable] = {}
 
     @classmethod
-    def of(cls, commits: Iterable[Commit[CatalogEvent]]) -> PastTables:
+    def of(cls, commits: Iterable[Commit[CatalogEvent]]) -> LiveOrDroppedTables:
         """Return the tables that some commits name."""
         tables = cls()
         for each in commits:
             tables.learn(each)
         return tables
 
-    def __iter__(self) -> Iterator[PastTable]:
+    def __iter__(self) -> Iterator[LiveOrDroppedTable]:
         return iter(self._by_id.values())
 
     def learn(self, commit: Commit[CatalogEvent]) -> None:
         """Add the catalog's next commit."""
         for transaction in commit.transactions:
             for event in transaction.events:
-                self._event(commit, event)
+                self._apply_table_event(commit, event)
 
-    def _event(self, commit: Commit[CatalogEvent], event: CatalogEvent) -> None:
+    def _apply_table_event(self, commit: Commit[CatalogEvent], event: CatalogEvent) -> None:
         known, now = self._by_id, commit.time_millis
         if isinstance(event, TableCreated):
             first = now, identifier_of(event.identifier)
-            known[event.table_id] = PastTable(event.table_id, event.path, commit.version, (first,))
+            known[event.table_id] = LiveOrDroppedTable(
+                event.table_id, event.path, commit.version, (first,)
+            )
         elif isinstance(event, TableRenamed):
             old = known[event.table_id]
             named = now, identifier_of(event.destination)

@@ -15,7 +15,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from ledger.events.schema import Move
 from ledger.model.errors import ColumnExistsError, ColumnNotFoundError, InvalidChangeError
-from ledger.model.messages import meant
+from ledger.model.messages import name_hint
 from ledger.model.schema import Schema
 from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType, type_places
 
@@ -25,7 +25,7 @@ def dotted(path: Iterable[str]) -> str:
     return ".".join(path)
 
 
-class Located(Struct, frozen=True):
+class ResolvedPath(Struct, frozen=True):
     """The place that a path leads to.
 
     Attributes:
@@ -41,7 +41,7 @@ class Located(Struct, frozen=True):
     is_wrapped: bool
 
 
-def locate(column: DataField, path: Sequence[str]) -> Located:
+def resolve_path(column: DataField, path: Sequence[str]) -> ResolvedPath:
     """Return the place that `path` leads to; its first segment has already found `column`.
 
     Raises:
@@ -51,7 +51,7 @@ def locate(column: DataField, path: Sequence[str]) -> Located:
     ids: list[int | None] = [column.id]
     owner, current, is_wrapped = column, column.type, False
     for depth in range(1, len(path)):
-        member = _step(current, path, depth)
+        member = _child_at(current, path, depth)
         is_wrapped = not isinstance(member, DataField)
         if isinstance(member, DataField):
             owner, current = member, member.type
@@ -59,7 +59,7 @@ def locate(column: DataField, path: Sequence[str]) -> Located:
         else:
             current = member
             ids.append(None)
-    return Located(tuple(ids), current, owner, is_wrapped)
+    return ResolvedPath(tuple(ids), current, owner, is_wrapped)
 
 
 def edit_type(
@@ -73,17 +73,17 @@ def edit_type(
     Only the types along the path are rebuilt.
 
     Raises:
-        ColumnNotFoundError, InvalidChangeError: As `locate`.
+        ColumnNotFoundError, InvalidChangeError: As `resolve_path`.
     """
     if depth == len(path):
         return edit(data_type)
-    member = _step(data_type, path, depth)
+    member = _child_at(data_type, path, depth)
     inner = member.type if isinstance(member, DataField) else member
     edited = edit_type(inner, path, edit, depth + 1)
     match data_type:
         case RowType(fields=fields) if isinstance(member, DataField):
             renewed = with_type(member, edited)
-            return RowType(replaced(fields, renewed), nullable=data_type.nullable)
+            return RowType(replace_field_by_id(fields, renewed), nullable=data_type.nullable)
         case MapType():
             return evolve(data_type, value=edited)
         case ArrayType():
@@ -97,7 +97,7 @@ def with_type(member: DataField, data_type: DataType) -> DataField:
     return evolve(member, type=data_type)
 
 
-def replaced(fields: Sequence[DataField], renewed: DataField) -> tuple[DataField, ...]:
+def replace_field_by_id(fields: Sequence[DataField], renewed: DataField) -> tuple[DataField, ...]:
     """Return `fields` with the one that has the id of `renewed` replaced by it."""
     return tuple(renewed if each.id == renewed.id else each for each in fields)
 
@@ -107,7 +107,7 @@ def member_named(fields: Sequence[DataField], name: str) -> DataField | None:
     return next((each for each in fields if each.name == name), None)
 
 
-def _step(data_type: DataType, path: Sequence[str], depth: int) -> DataField | DataType:
+def _child_at(data_type: DataType, path: Sequence[str], depth: int) -> DataField | DataType:
     segment = path[depth]
     match data_type:
         case RowType(fields=fields):
@@ -124,7 +124,7 @@ def _step(data_type: DataType, path: Sequence[str], depth: int) -> DataField | D
             pass
     raise ColumnNotFoundError(
         f"column {dotted(path[: depth + 1])} does not exist; "
-        f"{dotted(path[:depth])} is {_described(data_type)}"
+        f"{dotted(path[:depth])} is {_describe_type(data_type)}"
     )
 
 
@@ -136,7 +136,7 @@ def _check_wrapper(path: Sequence[str], depth: int, expected: str, kind: str) ->
         )
 
 
-def _described(data_type: DataType) -> str:
+def _describe_type(data_type: DataType) -> str:
     if isinstance(data_type, RowType):
         return f"a ROW of {[each.name for each in data_type.fields]}"
     return f"of type {data_type.root}, which has no members to address"
@@ -145,7 +145,7 @@ def _described(data_type: DataType) -> str:
 Members = tuple[DataField, ...]
 
 
-def added(members: Members, new: DataField, move: Move | None, path: Sequence[str]) -> Members:
+def add_member(members: Members, new: DataField, move: Move | None, path: Sequence[str]) -> Members:
     """Return the members with a new one, last or where `move` says.
 
     Raises:
@@ -154,11 +154,11 @@ def added(members: Members, new: DataField, move: Move | None, path: Sequence[st
     """
     if member_named(members, new.name) is not None:
         raise ColumnExistsError(f"column {dotted(path)} exists already; choose another name")
-    place = len(members) if move is None else _place(members, move)
+    place = len(members) if move is None else _move_target_index(members, move)
     return (*members[:place], new, *members[place:])
 
 
-def renamed(members: Members, path: Sequence[str], field_id: int, new_name: str) -> Members:
+def rename_member(members: Members, path: Sequence[str], field_id: int, new_name: str) -> Members:
     """Return the members with one renamed in place.
 
     Raises:
@@ -176,13 +176,13 @@ def renamed(members: Members, path: Sequence[str], field_id: int, new_name: str)
     )
 
 
-def dropped(members: Members, path: Sequence[str], field_id: int) -> Members:
+def drop_member(members: Members, path: Sequence[str], field_id: int) -> Members:
     """Return the members without one.
 
     Raises:
         InvalidChangeError: The member is missing, has another id, or is the last one.
     """
-    gone = own(members, path, field_id)
+    gone = get_member_by_id(members, path, field_id)
     if len(members) == 1:
         raise InvalidChangeError(f"{dotted(path)} is the last member of its ROW; it cannot go")
     return tuple(each for each in members if each is not gone)
@@ -196,26 +196,28 @@ def edited(
     Raises:
         InvalidChangeError: The member is missing, or has another id.
     """
-    return replaced(members, edit(own(members, path, field_id)))
+    return replace_field_by_id(members, edit(get_member_by_id(members, path, field_id)))
 
 
-def moved(members: Members, move: Move, field_id: int, reference_id: int | UnsetType) -> Members:
+def move_member(
+    members: Members, move: Move, field_id: int, reference_id: int | UnsetType
+) -> Members:
     """Return the members in another order.
 
     Raises:
         InvalidChangeError: The member or the reference is missing, has another id, or both are one.
     """
-    mover = own(members, (move.field_name,), field_id)
+    mover = get_member_by_id(members, (move.field_name,), field_id)
     if reference_id is not UNSET and move.reference_field_name is not None:
-        own(members, (move.reference_field_name,), reference_id)
+        get_member_by_id(members, (move.reference_field_name,), reference_id)
     if move.type in {"AFTER", "BEFORE"} and move.reference_field_name == move.field_name:
         raise InvalidChangeError(f"{move.field_name} cannot move {move.type} itself")
     rest = tuple(each for each in members if each is not mover)
-    place = _place(rest, move)
+    place = _move_target_index(rest, move)
     return (*rest[:place], mover, *rest[place:])
 
 
-def own(members: Members, path: Sequence[str], field_id: int) -> DataField:
+def get_member_by_id(members: Members, path: Sequence[str], field_id: int) -> DataField:
     """Return the member that a path's last segment names, if it has that id.
 
     Raises:
@@ -225,7 +227,7 @@ def own(members: Members, path: Sequence[str], field_id: int) -> DataField:
     member = member_named(members, path[-1])
     if member is None:
         names = [each.name for each in members]
-        hint = meant(path[-1], names)
+        hint = name_hint(path[-1], names)
         raise ColumnNotFoundError(f"column {dotted(path)} does not exist; {hint}")
     if member.id != field_id:
         raise InvalidChangeError(
@@ -234,19 +236,19 @@ def own(members: Members, path: Sequence[str], field_id: int) -> DataField:
     return member
 
 
-def _place(members: Members, move: Move) -> int:
+def _move_target_index(members: Members, move: Move) -> int:
     match move.type:
         case "FIRST":
             return 0
         case "LAST":
             return len(members)
         case "AFTER":
-            return _index(members, move) + 1
+            return _reference_index(members, move) + 1
         case "BEFORE":
-            return _index(members, move)
+            return _reference_index(members, move)
 
 
-def _index(members: Members, move: Move) -> int:
+def _reference_index(members: Members, move: Move) -> int:
     for index, each in enumerate(members):
         if each.name == move.reference_field_name:
             return index
@@ -278,7 +280,7 @@ class PastColumn(Struct, frozen=True):
     is_missing: bool
 
     @property
-    def returned(self) -> DataField:
+    def restored_field(self) -> DataField:
         """The column as it is restored: nullable where rows have neither value nor default."""
         if not self.is_missing or self.field.initial_default is not None:
             return self.field
@@ -298,7 +300,7 @@ class PastColumn(Struct, frozen=True):
         return owner if isinstance(owner, int) else None
 
     @property
-    def hops(self) -> Path:
+    def wrapper_segments(self) -> Path:
         """The wrapper segments, `element` and `value`, between that field and it."""
         return tuple(map(str, self.level[1:]))
 
@@ -320,7 +322,7 @@ class PastColumns:
     def __init__(
         self, schemas: Iterable[Schema] = (), lacks: Callable[[int], bool] = lambda _: False
     ) -> None:
-        self._rest = self._read(schemas, lacks)
+        self._rest = self._read_columns(schemas, lacks)
         self._found: dict[int, PastColumn] = {}
         self._called: dict[Path, int] = {}
 
@@ -342,22 +344,22 @@ class PastColumns:
             is_there = past.level == level and past.path[-1] == path[-1]
             return past.field.id not in live_ids and (is_there or past.path == path)
 
-        return next(filter(fits, self._all()), None)
+        return next(filter(fits, self._all_columns()), None)
 
     def called(self, path: Path) -> PastColumn | None:
         """Return the column that once had a path; reads all schemas."""
-        for _ in self._all():
+        for _ in self._all_columns():
             pass
         field_id = self._called.get(path)
         return None if field_id is None else self._found[field_id]
 
-    def _all(self) -> Iterator[PastColumn]:
+    def _all_columns(self) -> Iterator[PastColumn]:
         yield from tuple(self._found.values())
         # `yield from` would end the generator for good as soon as a caller has found enough.
         for each in self._rest:  # noqa: UP028
             yield each
 
-    def _read(
+    def _read_columns(
         self, schemas: Iterable[Schema], lacks: Callable[[int], bool]
     ) -> Iterator[PastColumn]:
         known: dict[int, DataField] = {}

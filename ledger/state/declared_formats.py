@@ -32,11 +32,11 @@ _DEFAULT_VERSION = str(DEFAULT_FORMAT_VERSION)
 OWN_PREFIX = "ledger."
 
 
-def declares_rules(key: str) -> bool:
+def is_rules_option(key: str) -> bool:
     """Return whether an option decides which rules apply: the ledger's or Iceberg's.
 
     Example:
-        >>> declares_rules("ledger.formats"), declares_rules("bucket")
+        >>> is_rules_option("ledger.formats"), is_rules_option("bucket")
         (True, False)
     """
     return key.startswith(OWN_PREFIX) or key == FORMAT_VERSION_OPTION
@@ -81,15 +81,18 @@ class Rules(Struct, frozen=True):
         """
         formats = options.get(FORMATS_OPTION, DEFAULT_FORMATS)
         version = options.get(FORMAT_VERSION_OPTION, _DEFAULT_VERSION)
-        rules = _declared(formats, version)
+        rules = _parse_rules(formats, version)
         return replace(rules, allow_incompatible=True) if allow_incompatible else rules
 
 
-def followed(options: Mapping[str, str]) -> tuple[str, ...]:
+def following_format_names(options: Mapping[str, str]) -> tuple[str, ...]:
     """Return the names of the formats that follow a table with some options.
 
     Example:
-        >>> followed({"ledger.follow": "paimon, iceberg,paimon"}), followed({})
+        >>> (
+        ...     following_format_names({"ledger.follow": "paimon, iceberg,paimon"}),
+        ...     following_format_names({}),
+        ... )
         (('paimon', 'iceberg'), ())
     """
     names = (each.strip() for each in options.get(FOLLOW_OPTION, "").split(","))
@@ -112,22 +115,22 @@ def reader_grace_millis(options: Mapping[str, str]) -> int:
         (3600000, 900000)
     """
     try:
-        return _grace_millis(options.get(READER_GRACE_OPTION))
+        return _parse_grace_millis(options.get(READER_GRACE_OPTION))
     except InvalidChangeError:
         # The writer that set it did not know the option.
         return _DEFAULT_GRACE_MILLIS
 
 
-def refuse_grace(options: Mapping[str, str]) -> None:
+def refuse_invalid_grace(options: Mapping[str, str]) -> None:
     """Reject a grace period for readers that cannot be parsed or is longer than thirty days.
 
     Raises:
         InvalidChangeError: It is.
     """
-    _grace_millis(options.get(READER_GRACE_OPTION))
+    _parse_grace_millis(options.get(READER_GRACE_OPTION))
 
 
-def _grace_millis(text: str | None) -> int:
+def _parse_grace_millis(text: str | None) -> int:
     if text is None:
         return _DEFAULT_GRACE_MILLIS
     found = _is_duration(text.strip())
@@ -144,7 +147,7 @@ def _grace_millis(text: str | None) -> int:
 
 # Every commit calls it a few times, and there are few different options.
 @lru_cache(maxsize=64)
-def _declared(text: str, version: str) -> Rules:
+def _parse_rules(text: str, version: str) -> Rules:
     formats = frozenset(each.strip() for each in text.split(","))
     if version not in _VERSIONS:
         raise InvalidChangeError(

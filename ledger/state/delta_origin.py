@@ -14,12 +14,12 @@ from msgspec.structs import replace
 
 from ledger.events.imported import DeltaFollowed, ImportedDeltaTable
 from ledger.model.errors import InvalidChangeError
-from ledger.state.native_origin import ImportedOrigin, LedgerCounted
+from ledger.state.native_origin import ImportedOrigin, LedgerNumberedOrigin
 
 _LAST_NAME = re.compile(r"(?:`((?:[^`]|``)*)`|([^.`]*))$")
 
 
-class DeltaOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag="delta"):
+class DeltaOrigin(LedgerNumberedOrigin, ImportedOrigin, frozen=True, kw_only=True, tag="delta"):
     """Origin of a table that was imported from Delta: its position in the source's log.
 
     Attributes:
@@ -50,12 +50,12 @@ class DeltaOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag=
     source_schema_id: int = field(default=-1, name="sourceSchemaId")
 
     @property
-    def names_in_files(self) -> dict[int, str]:
+    def column_names_in_files(self) -> dict[int, str]:
         """Names of the columns in the source's files, by field id.
 
         Example:
             >>> columns = {"a": 1, "a.element.`b.``c`": 2}
-            >>> DeltaOrigin(source="t", table_id="u", columns=columns).names_in_files
+            >>> DeltaOrigin(source="t", table_id="u", columns=columns).column_names_in_files
             {1: 'a', 2: 'b.`c'}
         """
         found = {}
@@ -102,9 +102,9 @@ class DeltaOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag=
                 else event.delta_version
             ),
             timestamp_millis=event.timestamp_millis,
-            sha256=_or(event.sha256, ""),
-            protocol=_or(event.protocol, self.protocol),
-            metadata=_or(event.metadata, self.metadata),
+            sha256=_value_or_default(event.sha256, ""),
+            protocol=_value_or_default(event.protocol, self.protocol),
+            metadata=_value_or_default(event.metadata, self.metadata),
             columns={**self.columns, **columns} if columns else self.columns,
         )
 
@@ -123,5 +123,5 @@ class DeltaOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag=
         return replace(self, promoted_in=version, source_schema_id=schema_id)
 
 
-def _or(value: str | UnsetType, absent: str) -> str:
+def _value_or_default(value: str | UnsetType, absent: str) -> str:
     return absent if isinstance(value, UnsetType) else value

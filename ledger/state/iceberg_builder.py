@@ -23,7 +23,7 @@ from ledger.model.iceberg_objects import MAIN, IcebergSnapshot, SnapshotLogEntry
 from ledger.model.snapshot import BRANCH_IDS
 from ledger.model.types import DataField
 from ledger.model.types.wire import FieldObject, field_to_wire
-from ledger.state.iceberg_origin import ROW_IDS_SINCE, IcebergOrigin, last_taken
+from ledger.state.iceberg_origin import ROW_IDS_SINCE, IcebergOrigin, highest_main_snapshot_id
 
 _SEQUENCES_SINCE: Final = 2
 """The format version of Iceberg since which snapshots have sequence numbers."""
@@ -54,9 +54,9 @@ class IcebergOriginBuilder:
         self._is_shared = True
         self._logs: dict[str, deque[Any]] = {}
         self._last_places: tuple[int, dict[int, int]] | None = None
-        self._share()
+        self._bind_collections()
 
-    def _share(self) -> None:
+    def _bind_collections(self) -> None:
         facts = self._facts
         self.schemas: dict[int, e.IcebergSchema] = facts["schemas"]
         self.snapshots: dict[int, IcebergSnapshot] = facts["snapshots"]
@@ -104,7 +104,7 @@ class IcebergOriginBuilder:
         self._facts |= {name: tuple(log) for name, log in self._logs.items()}
         return IcebergOrigin(**self._facts)
 
-    def _own(self) -> None:
+    def _copy_shared_collections(self) -> None:
         """Copy the collections shared with a frozen origin, once before the first change."""
         if self._is_shared:
             for name, value in self._facts.items():
@@ -115,7 +115,7 @@ class IcebergOriginBuilder:
                 name: deque(self._facts[name]) for name in ("snapshot_log", "metadata_log")
             }
             self._last_places = None
-            self._share()
+            self._bind_collections()
             self._is_shared = False
 
     def apply(self, event: e.IcebergEvent, version: int, moment: int) -> None:
@@ -129,7 +129,7 @@ class IcebergOriginBuilder:
         Raises:
             InvalidChangeError: It contradicts the table.
         """
-        self._own()
+        self._copy_shared_collections()
         self._RULES[type(event)](self, event, version, moment)
 
     def promote(self, event: TablePromoted, version: int) -> None:
@@ -138,12 +138,12 @@ class IcebergOriginBuilder:
         Raises:
             InvalidChangeError: It is already, or ids that it would assign are taken.
         """
-        self._own()
+        self._copy_shared_collections()
         if self.is_promoted:
-            raise _refused("a table is promoted once")
+            raise _contradiction_error("a table is promoted once")
         last = event.last_snapshot_id
-        if last is UNSET or not last_taken(self.snapshots) <= last < BRANCH_IDS:
-            raise _refused("a promotion needs the highest snapshot id that is taken")
+        if last is UNSET or not highest_main_snapshot_id(self.snapshots) <= last < BRANCH_IDS:
+            raise _contradiction_error("a promotion needs the highest snapshot id that is taken")
         self._facts["promoted_in"] = version
         self._facts["source_last_id"] = self._facts["last_assigned_id"] = last
 
@@ -172,10 +172,10 @@ class IcebergOriginBuilder:
         Raises:
             InvalidChangeError: It contradicts the table.
         """
-        self._own()
+        self._copy_shared_collections()
         facts, head = self._facts, self.refs.get(MAIN)
         if event.snapshot_id != facts["last_assigned_id"] + 1 or event.schema_id != schema_id:
-            raise _refused(
+            raise _contradiction_error(
                 f"snapshot {event.snapshot_id} with schema {event.schema_id} cannot follow "
                 f"snapshot {facts['last_assigned_id']} with schema {schema_id}"
             )
@@ -186,7 +186,7 @@ class IcebergOriginBuilder:
         given = UNSET if isinstance(event, RolledBack) else event.next_row_id
         added_rows = 0 if given is UNSET else given - first_row_id
         if added_rows < 0:
-            raise _refused(f"snapshot {event.snapshot_id} assigns row ids twice")
+            raise _contradiction_error(f"snapshot {event.snapshot_id} assigns row ids twice")
         snapshot = IcebergSnapshot(
             snapshot_id=event.snapshot_id,
             parent_snapshot_id=None if head is None else head.snapshot_id,
@@ -197,7 +197,7 @@ class IcebergOriginBuilder:
             first_row_id=first_row_id if numbered else None,
             added_rows=added_rows if numbered else None,
         )
-        self._snapshot(e.SnapshotAdded(snapshot), version, moment)
+        self._apply_snapshot_added(e.SnapshotAdded(snapshot), version, moment)
         self.refs[MAIN] = (
             SnapshotRef(snapshot_id=event.snapshot_id, type="branch")
             if head is None
@@ -214,13 +214,13 @@ class IcebergOriginBuilder:
         Raises:
             InvalidChangeError: It contradicts the table.
         """
-        self._own()
+        self._copy_shared_collections()
         there = self.refs.get(event.tag_name)
         if (there is None) != isinstance(event, TagCreated) or (
             there is not None and there.type != "tag"
         ):
             said = "does not exist" if there is None else "exists"
-            raise _refused(f"tag {event.tag_name!r} {said}")
+            raise _contradiction_error(f"tag {event.tag_name!r} {said}")
         if isinstance(event, TagDeleted):
             self._remove_ref(e.SnapshotRefRemoved(event.tag_name), version, moment)
             return
@@ -233,29 +233,29 @@ class IcebergOriginBuilder:
         )
         self._set_ref(e.SnapshotRefSet(event.tag_name, ref), version, moment)
 
-    def correct(self, latest_millis: int) -> None:
+    def clamp_times(self, latest_millis: int) -> None:
         """Limit the times that the ledger set to a latest one; the source's stay."""
-        self._own()
+        self._copy_shared_collections()
         for key, snapshot in self.snapshots.items():
-            if self._is_own(key) and snapshot.timestamp_ms > latest_millis:
+            if self._is_ledger_snapshot(key) and snapshot.timestamp_ms > latest_millis:
                 self.snapshots[key] = replace(snapshot, timestamp_ms=latest_millis)
         self._logs["snapshot_log"] = deque(
             replace(each, timestamp_ms=min(each.timestamp_ms, latest_millis))
-            if self._is_own(each.snapshot_id)
+            if self._is_ledger_snapshot(each.snapshot_id)
             else each
             for each in self._logs["snapshot_log"]
         )
         for name, moment in self.tagged_at.items():
             self.tagged_at[name] = min(moment, latest_millis)
 
-    def _is_own(self, snapshot_id: int) -> bool:
+    def _is_ledger_snapshot(self, snapshot_id: int) -> bool:
         return self.is_promoted and self._facts["source_last_id"] < snapshot_id < BRANCH_IDS
 
     def name_schema(
         self, event: e.SchemaNamed, fields: Iterable[DataField], keys: tuple[int, ...]
     ) -> None:
         """Assign an id to the current columns, and make them the current schema."""
-        self._own()
+        self._copy_shared_collections()
         named = e.IcebergSchema(
             schema_id=event.schema_id,
             fields=tuple(map(field_to_wire, fields)),
@@ -267,30 +267,34 @@ class IcebergOriginBuilder:
 
     def set_current_schema(self, schema_id: int) -> e.IcebergSchema:
         """Make a schema the current one, and return it."""
-        self._own()
+        self._copy_shared_collections()
         found = self.schemas.get(schema_id)
         if found is None:
-            raise _refused(f"schema {schema_id} does not exist and cannot become the current one")
+            raise _contradiction_error(
+                f"schema {schema_id} does not exist and cannot become the current one"
+            )
         self._facts["schema_id"] = schema_id
         return found
 
     def _add_schema(self, schema: e.IcebergSchema) -> None:
         if self.schemas.setdefault(schema.schema_id, schema) != schema:
-            raise _refused(f"schema {schema.schema_id} has other columns already")
+            raise _contradiction_error(f"schema {schema.schema_id} has other columns already")
 
-    def _schema(self, event: e.SchemaAdded, _version: int, _moment: int) -> None:
+    def _apply_schema_added(self, event: e.SchemaAdded, _version: int, _moment: int) -> None:
         self._add_schema(event.schema)
 
     def _remove_schemas(self, event: e.SchemasRemoved, _version: int, _moment: int) -> None:
         if self.schema_id in event.schema_ids:
-            raise _refused(f"schema {self.schema_id} is the current one and cannot be removed")
+            raise _contradiction_error(
+                f"schema {self.schema_id} is the current one and cannot be removed"
+            )
         for each in event.schema_ids:
-            _take(self.schemas, each, "schema")
+            _remove_entry(self.schemas, each, "schema")
 
-    def _snapshot(self, event: e.SnapshotAdded, version: int, _moment: int) -> None:
+    def _apply_snapshot_added(self, event: e.SnapshotAdded, version: int, _moment: int) -> None:
         snapshot = event.snapshot
         if snapshot.snapshot_id in self.snapshots:
-            raise _refused(f"snapshot {snapshot.snapshot_id} exists already")
+            raise _contradiction_error(f"snapshot {snapshot.snapshot_id} exists already")
         self.snapshots[snapshot.snapshot_id] = snapshot
         self.added_in[snapshot.snapshot_id] = version
         facts = self._facts
@@ -301,7 +305,7 @@ class IcebergOriginBuilder:
 
     def _remove_snapshots(self, event: e.SnapshotsRemoved, _version: int, _moment: int) -> None:
         for each in event.snapshot_ids:
-            _take(self.snapshots, each, "snapshot")
+            _remove_entry(self.snapshots, each, "snapshot")
             self.added_in.pop(each)
             self._facts["statistics"].pop(each, None)
         for name, ref in list(self.refs.items()):
@@ -309,9 +313,9 @@ class IcebergOriginBuilder:
                 del self.refs[name]
                 self.tagged_at.pop(name, None)
         if self.is_promoted:
-            self._shorten_log(event.snapshot_ids)
+            self._shorten_snapshot_log(event.snapshot_ids)
 
-    def _shorten_log(self, gone: tuple[int, ...]) -> None:
+    def _shorten_snapshot_log(self, gone: tuple[int, ...]) -> None:
         """Remove the log's entries up to the last one of some snapshots."""
         log = self._logs["snapshot_log"]
         if self._last_places is None:
@@ -325,16 +329,18 @@ class IcebergOriginBuilder:
     def _set_ref(self, event: e.SnapshotRefSet, _version: int, moment: int) -> None:
         name, ref = event.ref_name, event.ref
         if ref.snapshot_id not in self.snapshots:
-            raise _refused(f"{name} cannot point to {ref.snapshot_id}: no such snapshot")
+            raise _contradiction_error(
+                f"{name} cannot point to {ref.snapshot_id}: no such snapshot"
+            )
         if name == MAIN and ref.type != "branch":
-            raise _refused("main is a branch and cannot be a tag")
+            raise _contradiction_error("main is a branch and cannot be a tag")
         self.refs[name] = ref
         self.tagged_at.pop(name, None)
         if ref.type == "tag":
             self.tagged_at[name] = moment
 
     def _remove_ref(self, event: e.SnapshotRefRemoved, _version: int, _moment: int) -> None:
-        _take(self.refs, event.ref_name, "branch or tag")
+        _remove_entry(self.refs, event.ref_name, "branch or tag")
         self.tagged_at.pop(event.ref_name, None)
 
     def _set_statistics(self, event: e.StatisticsSet, _version: int, _moment: int) -> None:
@@ -342,32 +348,36 @@ class IcebergOriginBuilder:
 
     def _remove_statistics(self, event: e.StatisticsRemoved, _version: int, _moment: int) -> None:
         for each in event.snapshot_ids:
-            _take(self._facts["statistics"], each, "statistics file of snapshot")
+            _remove_entry(self._facts["statistics"], each, "statistics file of snapshot")
 
-    def _add_key(self, event: e.EncryptionKeyAdded, _version: int, _moment: int) -> None:
+    def _add_encryption_key(self, event: e.EncryptionKeyAdded, _version: int, _moment: int) -> None:
         key = event.encryption_key
         if self._facts["encryption_keys"].setdefault(key.key_id, key) != key:
-            raise _refused(f"encryption key {key.key_id} exists already with another value")
+            raise _contradiction_error(
+                f"encryption key {key.key_id} exists already with another value"
+            )
 
-    def _remove_key(self, event: e.EncryptionKeyRemoved, _version: int, _moment: int) -> None:
-        _take(self._facts["encryption_keys"], event.key_id, "encryption key")
+    def _remove_encryption_key(
+        self, event: e.EncryptionKeyRemoved, _version: int, _moment: int
+    ) -> None:
+        _remove_entry(self._facts["encryption_keys"], event.key_id, "encryption key")
 
-    def _log(
+    def _update_log(
         self, event: e.SnapshotLogUpdated | e.MetadataLogUpdated, _version: int, _moment: int
     ) -> None:
         name = "snapshot_log" if isinstance(event, e.SnapshotLogUpdated) else "metadata_log"
         log = self._logs[name]
         if not 0 <= event.dropped <= len(log):
-            raise _refused(f"a log of {len(log)} entries cannot lose {event.dropped}")
+            raise _contradiction_error(f"a log of {len(log)} entries cannot lose {event.dropped}")
         for _ in range(event.dropped):
             log.popleft()
         log.extend(event.added)
         self._last_places = None
 
-    def _set_facts(self, event: e.TableFactsSet, _version: int, _moment: int) -> None:
+    def _set_table_facts(self, event: e.TableFactsSet, _version: int, _moment: int) -> None:
         version = event.format_version
         if version is not UNSET and version < self._facts["format_version"]:
-            raise _refused(
+            raise _contradiction_error(
                 f"a table of Iceberg's format version {self._facts['format_version']} cannot go "
                 f"back to {version}"
             )
@@ -382,34 +392,36 @@ class IcebergOriginBuilder:
             if value is not UNSET:
                 self._facts[name] = value
 
-    def _follow(self, event: e.SourceFollowed, version: int, _moment: int) -> None:
+    def _record_source_sync(self, event: e.SourceFollowed, version: int, _moment: int) -> None:
         self._facts["synced_in"] = version
         self._facts["metadata_file"] = event.metadata_file
         self._facts["last_updated_millis"] = event.last_updated_millis
 
-    def _elsewhere(self, _event: e.LayoutsRemoved, _version: int, _moment: int) -> None:
+    def _ignore_removed_layouts(
+        self, _event: e.LayoutsRemoved, _version: int, _moment: int
+    ) -> None:
         """Do nothing: the table's layout folds it."""
 
     _RULES: ClassVar[dict[type, Callable[[IcebergOriginBuilder, Any, int, int], None]]] = {
-        e.SchemaAdded: _schema,
+        e.SchemaAdded: _apply_schema_added,
         e.SchemasRemoved: _remove_schemas,
-        e.SnapshotAdded: _snapshot,
+        e.SnapshotAdded: _apply_snapshot_added,
         e.SnapshotsRemoved: _remove_snapshots,
         e.SnapshotRefSet: _set_ref,
         e.SnapshotRefRemoved: _remove_ref,
         e.StatisticsSet: _set_statistics,
         e.StatisticsRemoved: _remove_statistics,
-        e.EncryptionKeyAdded: _add_key,
-        e.EncryptionKeyRemoved: _remove_key,
-        e.SnapshotLogUpdated: _log,
-        e.MetadataLogUpdated: _log,
-        e.TableFactsSet: _set_facts,
-        e.SourceFollowed: _follow,
-        e.LayoutsRemoved: _elsewhere,
+        e.EncryptionKeyAdded: _add_encryption_key,
+        e.EncryptionKeyRemoved: _remove_encryption_key,
+        e.SnapshotLogUpdated: _update_log,
+        e.MetadataLogUpdated: _update_log,
+        e.TableFactsSet: _set_table_facts,
+        e.SourceFollowed: _record_source_sync,
+        e.LayoutsRemoved: _ignore_removed_layouts,
     }
 
 
-class ImportedEvents(Struct, frozen=True):
+class ImportedEventsIntent(Struct, frozen=True):
     """Events imported from a source, to be appended; see `ledger.state.stream.Intent`.
 
     Attributes:
@@ -420,7 +432,7 @@ class ImportedEvents(Struct, frozen=True):
     events: tuple[Any, ...]
     base_version: int
 
-    def meet(self, winners: object) -> None:
+    def index_winners(self, winners: object) -> None:
         """Prepare nothing; see `Intent`."""
 
     def decide(self, state: Any, winners: object) -> tuple[Any, ...]:
@@ -431,15 +443,15 @@ class ImportedEvents(Struct, frozen=True):
         """
         del winners
         if state is None or state.owner.kind == "ledger":
-            raise _refused("the ledger owns the table, which follows no source")
+            raise _contradiction_error("the ledger owns the table, which follows no source")
         return self.events
 
 
-def _take(there: dict[Any, Any], key: object, what: str) -> None:
+def _remove_entry(there: dict[Any, Any], key: object, what: str) -> None:
     if key not in there:
-        raise _refused(f"{what} {key} does not exist and cannot be removed")
+        raise _contradiction_error(f"{what} {key} does not exist and cannot be removed")
     del there[key]
 
 
-def _refused(message: str) -> InvalidChangeError:
+def _contradiction_error(message: str) -> InvalidChangeError:
     return InvalidChangeError(message, kind="ILLEGAL_STATE")

@@ -42,10 +42,10 @@ from ledger.state.native_origin import (
     ListedRef,
     ListedSchemas,
     OriginSnapshot,
-    SchemaFacts,
+    SchemaChangeEffects,
     SnapshotState,
-    missing_branch,
-    some_ids,
+    abbreviate_ids,
+    missing_branch_error,
 )
 
 UNKNOWN: Final = -1
@@ -90,13 +90,13 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
     format_name: ClassVar[str] = "iceberg"
 
     has_ordered_ids: ClassVar[bool] = False
-    """See `LedgerCounted`: Iceberg's snapshot ids are random, and schemas may come in any order."""
+    """See `LedgerNumberedOrigin`: snapshot ids are random, and schemas come in any order."""
 
     names_schemas: ClassVar[bool] = True
-    """See `LedgerCounted`."""
+    """See `LedgerNumberedOrigin`."""
 
     has_branches: ClassVar[bool] = False
-    """See `LedgerCounted`: its branches are the source's, and the ledger commits to main only."""
+    """See `LedgerNumberedOrigin`: branches are the source's, and the ledger commits to main."""
 
     location: str
     format_version: int
@@ -128,25 +128,25 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
 
     @property
     def manifest_folder(self) -> str:
-        """See `LedgerCounted`."""
+        """See `LedgerNumberedOrigin`."""
         return self.location
 
     @property
     def lists_files_since(self) -> int:
-        """See `LedgerCounted`."""
+        """See `LedgerNumberedOrigin`."""
         return max(0, self.promoted_in)
 
     def lists_files(self, snapshot_id: int) -> bool:
         """Return True if the ledger made a snapshot, and so lists its files itself."""
         return self.is_promoted and self.source_last_id < snapshot_id < BRANCH_IDS
 
-    def counted_since(self, snapshot_id: int) -> int | None:
-        """See `LedgerCounted`; every snapshot is listed here, including the ledger's own ones."""
+    def counted_since_version(self, snapshot_id: int) -> int | None:
+        """See `LedgerNumberedOrigin`; every snapshot is listed here, the ledger's own included."""
         del snapshot_id
         return None
 
     def listed_snapshot(self, snapshot_id: int) -> OriginSnapshot | None:
-        """See `LedgerCounted`."""
+        """See `LedgerNumberedOrigin`."""
         found = self.snapshots.get(snapshot_id)
         if found is None:
             return None
@@ -158,7 +158,7 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
         )
 
     def listed_schemas(self, newest: Schema) -> ListedSchemas:
-        """See `LedgerCounted`."""
+        """See `LedgerNumberedOrigin`."""
         return ListedSchemas(self.schemas, lambda schema_id: self.schema_of(schema_id, newest))
 
     def snapshot_ids(self, state: SnapshotState) -> tuple[int, ...]:
@@ -171,22 +171,22 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
         del state
         return snapshot_id in self.snapshots
 
-    def readable_range(self, state: SnapshotState) -> str:
-        """See `LedgerCounted`."""
-        return some_ids(self.snapshot_ids(state))
+    def readable_range_text(self, state: SnapshotState) -> str:
+        """See `LedgerNumberedOrigin`."""
+        return abbreviate_ids(self.snapshot_ids(state))
 
     def branch_number(self, snapshot_id: int) -> int:
         """Return 0: the ids are the source's and encode no branch."""
         del snapshot_id
         return 0
 
-    def last_used_id(self, state: SnapshotState) -> int:
+    def last_used_snapshot_id(self, state: SnapshotState) -> int:
         """Return the highest id taken since the ledger owns the table; 0 before that."""
         del state
         return self.last_assigned_id
 
     def puffin_files(self, state: SnapshotState) -> Mapping[int, StatisticsFile]:
-        """See `LedgerCounted`."""
+        """See `LedgerNumberedOrigin`."""
         del state
         return self.statistics
 
@@ -196,11 +196,11 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
         refs = sorted(self.refs.items())
         return tuple(ListedRef(name, each.type, each.snapshot_id) for name, each in refs)
 
-    def branch_missing(self, state: SnapshotState, name: str) -> NotFoundError:
+    def branch_not_found_error(self, state: SnapshotState, name: str) -> NotFoundError:
         """Return the error that the ledger has no branch of a name, though the source may."""
         ref = self.refs.get(name)
         if ref is None:
-            return missing_branch(state, name)
+            return missing_branch_error(state, name)
         return NotFoundError(
             f"{name!r} is a {ref.type} of the table's source, no branch of the "
             f"ledger's; what it shows is at snapshot {ref.snapshot_id}"
@@ -232,7 +232,7 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
                 f"snapshot {earliest_snapshot_id} does not exist or was expired; there are "
                 f"{', '.join(map(str, list(self.snapshots)[-5:]))}"
             )
-        kept = set(self._kept())
+        kept = set(self._protected_snapshot_ids())
         before: list[int] = []
         for each in self.snapshots:
             if each == earliest_snapshot_id:
@@ -241,7 +241,7 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
                 before.append(each)
         return e.SnapshotsRemoved(tuple(before)) if before else None
 
-    def _kept(self) -> Iterator[int]:
+    def _protected_snapshot_ids(self) -> Iterator[int]:
         for name, ref in self.refs.items():
             yield ref.snapshot_id
             step: int | None = ref.snapshot_id
@@ -260,9 +260,9 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
             properties: The properties that its writer gave.
         """
         counted = FileCounts.of(files)
-        return counted.summary(kind, self._totals(counted.net), properties)
+        return counted.summary(kind, self._totals_after(counted.net), properties)
 
-    def _totals(self, net: FileTotals) -> dict[str, int]:
+    def _totals_after(self, net: FileTotals) -> dict[str, int]:
         """Return the totals after a snapshot, where the snapshot before has them.
 
         As in Iceberg, a total that would be below 0 was never correct and is left out.
@@ -270,29 +270,34 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
         current = self.current
         if current is None:
             return net.named
-        before = _summary(current)
+        before = _summary_or_empty(current)
         known = {key: count_of(before, key, UNKNOWN) for key in net.named}
         after = {key: known[key] + changed for key, changed in net.named.items()}
         return {key: total for key, total in after.items() if total >= 0 and known[key] != UNKNOWN}
 
     def next_row_id_after(self, files: Iterable[FileChange]) -> int | UnsetType:
-        """See `LedgerCounted`."""
+        """See `LedgerNumberedOrigin`."""
         if self.format_version < ROW_IDS_SINCE:
             return UNSET
         return next_row_id(self.next_row_id, files)
 
-    def schema_facts(self, before: Schema, after: Schema) -> SchemaFacts:
+    def schema_change_effects(self, before: Schema, after: Schema) -> SchemaChangeEffects:
         """Return the Iceberg id of a changed schema, and a raised format version.
 
         Raises:
             InvalidChangeError: The ledger's types cannot express all of the schema, or a lower
                 format version is requested.
         """
-        named, raised = self._schema_named(before, after), self._version_raised(before, after)
+        named, raised = (
+            self._schema_named_event(before, after),
+            self._format_version_event(before, after),
+        )
         schema_id = self.schema_id if named is None else named.schema_id
-        return SchemaFacts(tuple(each for each in (named, raised) if each is not None), schema_id)
+        return SchemaChangeEffects(
+            tuple(each for each in (named, raised) if each is not None), schema_id
+        )
 
-    def _schema_named(self, before: Schema, after: Schema) -> e.SchemaNamed | None:
+    def _schema_named_event(self, before: Schema, after: Schema) -> e.SchemaNamed | None:
         columns = (before.fields, before.identifier_field_ids)
         if columns == (after.fields, after.identifier_field_ids):
             return None
@@ -304,7 +309,7 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
             )
         return e.SchemaNamed(max(self.schemas) + 1)
 
-    def _version_raised(self, before: Schema, after: Schema) -> e.TableFactsSet | None:
+    def _format_version_event(self, before: Schema, after: Schema) -> e.TableFactsSet | None:
         asked = after.options.get(FORMAT_VERSION)
         if asked is None or asked == before.options.get(FORMAT_VERSION):
             return None
@@ -316,7 +321,7 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
         wanted = int(asked)
         return e.TableFactsSet(format_version=wanted) if wanted > self.format_version else None
 
-    def line_to(self, snapshot_id: int) -> tuple[int, ...]:
+    def snapshot_lineage(self, snapshot_id: int) -> tuple[int, ...]:
         """Return the existing ancestors of a snapshot and the snapshot itself, oldest first."""
         found = [snapshot_id]
         parent = self.snapshots[snapshot_id].parent_snapshot_id
@@ -325,15 +330,15 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
             parent = self.snapshots[parent].parent_snapshot_id
         return tuple(reversed(found))
 
-    def follows_one(self, snapshot_id: int) -> bool:
+    def has_parent(self, snapshot_id: int) -> bool:
         """Return True if a snapshot has a parent, though that may have been removed."""
         # Some engines remove a parent's id with the parent; the summary still implies one.
         snapshot = self.snapshots[snapshot_id]
         is_named = snapshot.parent_snapshot_id is not None
-        its_own = iceberg_changes(snapshot).file_count
+        its_own = iceberg_delta_totals(snapshot).file_count
         return is_named or iceberg_totals(snapshot).file_count not in {UNKNOWN, its_own}
 
-    def made_at(self, snapshot_id: int) -> int:
+    def snapshot_time_millis(self, snapshot_id: int) -> int:
         """Return when a snapshot was made, Unix milliseconds."""
         return self.snapshots[snapshot_id].timestamp_ms
 
@@ -361,7 +366,7 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
         )
 
 
-def _summary(snapshot: IcebergSnapshot) -> Mapping[str, str]:
+def _summary_or_empty(snapshot: IcebergSnapshot) -> Mapping[str, str]:
     return snapshot.summary or {}
 
 
@@ -372,7 +377,7 @@ def iceberg_snapshot(snapshot: IcebergSnapshot, schema_id: int) -> Snapshot:
         snapshot: Iceberg's.
         schema_id: The id to use where the snapshot names no schema.
     """
-    summary = _summary(snapshot)
+    summary = _summary_or_empty(snapshot)
     return Snapshot(
         id=snapshot.snapshot_id,
         schema_id=schema_id if snapshot.schema_id is None else snapshot.schema_id,
@@ -381,7 +386,7 @@ def iceberg_snapshot(snapshot: IcebergSnapshot, schema_id: int) -> Snapshot:
         commit_identifier=BATCH_COMMIT_IDENTIFIER,
         time_millis=snapshot.timestamp_ms,
         total_record_count=count_of(summary, "total-records", UNKNOWN),
-        delta_record_count=iceberg_changes(snapshot).record_count,
+        delta_record_count=iceberg_delta_totals(snapshot).record_count,
         base_manifest_list=snapshot.manifest_list,
         properties=dict(summary),
         operation=summary.get("operation"),
@@ -392,7 +397,7 @@ def iceberg_totals(snapshot: IcebergSnapshot | None) -> Totals:
     """Return the sums after a snapshot, from its summary; unknown ones are -1."""
     if snapshot is None:
         return Totals()
-    summary = _summary(snapshot)
+    summary = _summary_or_empty(snapshot)
     return Totals(
         count_of(summary, "total-records", UNKNOWN),
         count_of(summary, "total-files-size", UNKNOWN),
@@ -400,9 +405,9 @@ def iceberg_totals(snapshot: IcebergSnapshot | None) -> Totals:
     )
 
 
-def iceberg_changes(snapshot: IcebergSnapshot) -> Totals:
+def iceberg_delta_totals(snapshot: IcebergSnapshot) -> Totals:
     """Return a snapshot's changes of the sums, from its summary; 0 where it has none."""
-    summary = _summary(snapshot)
+    summary = _summary_or_empty(snapshot)
 
     def more(of: str, deleted: str = "deleted") -> int:
         return count_of(summary, f"added-{of}") - count_of(summary, f"{deleted}-{of}")
@@ -431,10 +436,10 @@ def author_of(summary: Mapping[str, str]) -> str:
     return next((summary[key] for key in (*_AUTHORS, *_ENGINES) if summary.get(key)), "")
 
 
-def last_taken(snapshot_ids: Iterable[int]) -> int:
+def highest_main_snapshot_id(snapshot_ids: Iterable[int]) -> int:
     """Return the highest of some snapshot ids below those of branches; 0 without one.
 
-    >>> last_taken([5, 7_000_000_000_000_000_001])
+    >>> highest_main_snapshot_id([5, 7_000_000_000_000_000_001])
     5
     """
     return max((each for each in snapshot_ids if each < BRANCH_IDS), default=0)

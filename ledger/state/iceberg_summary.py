@@ -88,7 +88,7 @@ class FileCounts(Struct, frozen=True):
             (come if each.kind == "ADD" else go).append(each)
             partitions.add((each.spec_id, each.partition))
         added, removed = totals_of(come), totals_of(go)
-        new, old = _delete_files(come), _delete_files(go)
+        new, old = _count_delete_files(come), _count_delete_files(go)
         counts = {
             "added-data-files": added.data_files,
             "deleted-data-files": removed.data_files,
@@ -165,7 +165,7 @@ def totals_of(changes: Iterable[FileChange]) -> FileTotals:
     )
 
 
-def _delete_files(changes: Iterable[FileChange]) -> dict[str, int]:
+def _count_delete_files(changes: Iterable[FileChange]) -> dict[str, int]:
     """Return the number of delete files of each kind."""
     deletes = [each for each in changes if each.content != "data"]
     vectors = sum(each.is_vector for each in deletes)

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ledger.events.schema import PartitionSpecUpdated, SortOrderReplaced
 from ledger.model.errors import ColumnNotFoundError, InvalidChangeError
-from ledger.model.file_change import FileChange, PartitionValue, kept_at
+from ledger.model.file_change import FileChange, PartitionValue, sidecar_location_of
 from ledger.model.iceberg_layout import (
     FIRST_PARTITION_FIELD_ID,
     PartitionField,
@@ -22,7 +22,7 @@ from ledger.model.iceberg_layout import (
     spec_by_id,
     spec_of_id,
 )
-from ledger.model.messages import meant
+from ledger.model.messages import name_hint
 from ledger.model.schema import Schema
 from ledger.model.types import ArrayType, DataField, DataType, MapType, MultisetType, RowType
 from ledger.state.columns import dotted
@@ -45,7 +45,7 @@ def identity_spec(schema: Schema) -> PartitionSpec:
     return PartitionSpec(0, tuple(fields))
 
 
-def recorded_spec(spec_id: int, fields: tuple[PartitionField, ...]) -> PartitionSpec:
+def build_checked_spec(spec_id: int, fields: tuple[PartitionField, ...]) -> PartitionSpec:
     """Return the spec that an event records.
 
     Raises:
@@ -55,7 +55,7 @@ def recorded_spec(spec_id: int, fields: tuple[PartitionField, ...]) -> Partition
     return PartitionSpec(spec_id, fields)
 
 
-def recorded_order(order_id: int, fields: tuple[SortField, ...]) -> SortOrder:
+def build_checked_order(order_id: int, fields: tuple[SortField, ...]) -> SortOrder:
     """Return the sort order that an event records.
 
     Raises:
@@ -83,7 +83,7 @@ class LayoutTrail:
         self.sort_orders = sort_orders
         self.default_spec_id = specs[-1].spec_id
         self.default_order_id = sort_orders[-1].order_id
-        self.last_partition_id = _highest(specs)
+        self.last_partition_id = _highest_field_id(specs)
 
     @classmethod
     def of(cls, state: TableState) -> Self:
@@ -120,13 +120,13 @@ class LayoutTrail:
         Raises:
             InvalidChangeError: Another spec has that id.
         """
-        spec = recorded_spec(event.spec_id, event.fields)
+        spec = build_checked_spec(event.spec_id, event.fields)
         there = spec_of_id(self.specs, spec.spec_id)
         if there is None:
             self.specs = self.specs + (spec,)  # noqa: RUF005 - which decodes none
-            self.last_partition_id = max(self.last_partition_id, _highest((spec,)))
+            self.last_partition_id = max(self.last_partition_id, _highest_field_id((spec,)))
         elif there != spec:
-            raise _taken("partition spec", spec.spec_id)
+            raise _id_taken_error("partition spec", spec.spec_id)
         if event.set_default:
             self.default_spec_id = spec.spec_id
 
@@ -136,12 +136,12 @@ class LayoutTrail:
         Raises:
             InvalidChangeError: Another order has that id.
         """
-        order = recorded_order(event.order_id, event.fields)
+        order = build_checked_order(event.order_id, event.fields)
         there = next((each for each in self.sort_orders if each.order_id == order.order_id), None)
         if there is None:
             self.sort_orders = (*self.sort_orders, order)
         elif there != order:
-            raise _taken("sort order", order.order_id)
+            raise _id_taken_error("sort order", order.order_id)
         if event.set_default:
             self.default_order_id = order.order_id
 
@@ -153,34 +153,34 @@ class LayoutTrail:
         """
         for each in spec_ids:
             if each == self.default_spec_id or all(each != spec.spec_id for spec in self.specs):
-                raise _irremovable("partition spec", each)
+                raise _irremovable_error("partition spec", each)
         for each in order_ids:
             if each == self.default_order_id or all(
                 each != order.order_id for order in self.sort_orders
             ):
-                raise _irremovable("sort order", each)
+                raise _irremovable_error("sort order", each)
         self.specs = tuple(each for each in self.specs if each.spec_id not in spec_ids)
         self.sort_orders = tuple(
             each for each in self.sort_orders if each.order_id not in order_ids
         )
 
 
-def _irremovable(noun: str, number: int) -> InvalidChangeError:
+def _irremovable_error(noun: str, number: int) -> InvalidChangeError:
     return InvalidChangeError(
         f"{noun} {number} is the default or does not exist, and cannot be removed",
         kind="ILLEGAL_STATE",
     )
 
 
-def _highest(specs: SomeSpecs) -> int:
+def _highest_field_id(specs: SomeSpecs) -> int:
     return max((each.last_field_id for each in specs), default=FIRST_PARTITION_FIELD_ID - 1)
 
 
-def _taken(noun: str, number: int) -> InvalidChangeError:
+def _id_taken_error(noun: str, number: int) -> InvalidChangeError:
     return InvalidChangeError(f"{noun} {number} has other fields already", kind="ILLEGAL_STATE")
 
 
-class Source(Struct, frozen=True):
+class SourceColumn(Struct, frozen=True):
     """A column, or a member of a ROW, with its current path."""
 
     path: tuple[str, ...]
@@ -197,7 +197,7 @@ class Source(Struct, frozen=True):
         return self.field.type
 
 
-class Sources:
+class SourceColumnFinder:
     """Finds the source columns of a layout; once found, they are followed by id.
 
     Args:
@@ -206,10 +206,10 @@ class Sources:
     """
 
     def __init__(self, highest: int) -> None:
-        self._highest = highest
+        self._highest_field_id = highest
         self._pins: dict[tuple[str, ...], int] = {}
 
-    def find(self, schema: Schema, path: Sequence[str]) -> Source:
+    def find(self, schema: Schema, path: Sequence[str]) -> SourceColumn:
         """Return the column at a path, or the column that was first found there, by its id.
 
         Raises:
@@ -219,36 +219,36 @@ class Sources:
         asked = tuple(path)
         pinned = self._pins.get(asked)
         if pinned is None:
-            found = _at(schema, asked)
-            if found.id <= self._highest:
+            found = _find_source_column(schema, asked)
+            if found.id <= self._highest_field_id:
                 self._pins[asked] = found.id
             return found
-        for each in all_sources(schema):
+        for each in walk_source_columns(schema):
             if each.id == pinned:
                 return each
         raise ColumnNotFoundError(f"column {dotted(asked)} does not exist any more")
 
 
-def all_sources(schema: Schema) -> Iterator[Source]:
+def walk_source_columns(schema: Schema) -> Iterator[SourceColumn]:
     """Yield every column and every member of a ROW, but nothing inside lists and maps.
 
     Example:
         >>> row = RowType([DataField(1, "b", ArrayType(RowType([])))])
-        >>> [each.path for each in all_sources(Schema.of({"a": row}))]
+        >>> [each.path for each in walk_source_columns(Schema.of({"a": row}))]
         [('a',), ('a', 'b')]
     """
-    yield from _below((), schema.fields)
+    yield from _walk_members((), schema.fields)
 
 
-def _below(path: tuple[str, ...], members: Sequence[DataField]) -> Iterator[Source]:
+def _walk_members(path: tuple[str, ...], members: Sequence[DataField]) -> Iterator[SourceColumn]:
     for each in members:
-        yield Source((*path, each.name), each)
+        yield SourceColumn((*path, each.name), each)
         if isinstance(each.type, RowType):
-            yield from _below((*path, each.name), each.type.fields)
+            yield from _walk_members((*path, each.name), each.type.fields)
 
 
-def _at(schema: Schema, path: tuple[str, ...]) -> Source:
-    for each in all_sources(schema):
+def _find_source_column(schema: Schema, path: tuple[str, ...]) -> SourceColumn:
+    for each in walk_source_columns(schema):
         if each.path == path:
             return each
         is_around = each.path == path[: len(each.path)]
@@ -258,7 +258,7 @@ def _at(schema: Schema, path: tuple[str, ...]) -> Source:
                 "values; take a column, or a member of a ROW, as the source"
             )
     raise ColumnNotFoundError(
-        f"column {dotted(path)} does not exist; {meant(dotted(path), schema.names)}"
+        f"column {dotted(path)} does not exist; {name_hint(dotted(path), schema.names)}"
     )
 
 
@@ -292,7 +292,7 @@ class PartitionFilter(Struct, frozen=True):
             for each, value in zip(spec.fields, file.partition, strict=True)
         }
         # An erased value, or one kept in a sidecar, is unknown here.
-        there = {each: value for each, value in there.items() if kept_at(value) is None}
+        there = {each: value for each, value in there.items() if sidecar_location_of(value) is None}
         if any(there[each] != value for each, value in self.values.items() if each in there):
             return False
         return None if self.values.keys() - there.keys() else True

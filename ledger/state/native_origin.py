@@ -2,7 +2,7 @@
 
 A table's origin is one of `NativeOrigin`, `IcebergOrigin`, `PaimonOrigin` and `DeltaOrigin`. All
 have the same methods: the questions to which tables give different answers depending on where they
-come from. `LedgerCounted` holds the answers of tables whose snapshots the ledger counts.
+come from. `LedgerNumberedOrigin` holds the answers of tables whose snapshots the ledger counts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ledger.events.snapshots import SnapshotsExpired
 from ledger.model.errors import InvalidChangeError, InvalidInputError, NotFoundError
 from ledger.model.file_change import FileChange
 from ledger.model.iceberg_objects import RefType, StatisticsFile
-from ledger.model.messages import meant
+from ledger.model.messages import name_hint
 from ledger.model.schema import Schema
 from ledger.model.snapshot import (
     BRANCH_IDS,
@@ -55,7 +55,7 @@ class SnapshotState(Protocol):
         """The branches that the ledger commits to, by name."""
 
     @property
-    def seen_branch(self) -> Branch | None:
+    def viewed_branch(self) -> Branch | None:
         """The branch that the state is viewed on; None: main."""
 
     @property
@@ -82,7 +82,7 @@ class OriginSnapshot(NamedTuple):
     totals: Totals
     names_schema: bool = True
 
-    def in_schema(self, schema_id: int) -> Snapshot:
+    def with_default_schema(self, schema_id: int) -> Snapshot:
         """Return the snapshot, with a schema's id if it names none."""
         if self.names_schema:
             return self.snapshot
@@ -97,7 +97,7 @@ class ListedRef(NamedTuple):
     snapshot_id: int
 
 
-class SchemaFacts(NamedTuple):
+class SchemaChangeEffects(NamedTuple):
     """Consequences of changes of a schema.
 
     Attributes:
@@ -136,7 +136,7 @@ class ListedSchemas(Mapping[int, Schema]):
         return len(self._ids)
 
 
-class LedgerCounted:
+class LedgerNumberedOrigin:
     """The answers of a table whose snapshots and schemas the ledger counts."""
 
     __slots__ = ()
@@ -165,7 +165,7 @@ class LedgerCounted:
         del snapshot_id
         return True
 
-    def counted_since(self, snapshot_id: int) -> int | None:
+    def counted_since_version(self, snapshot_id: int) -> int | None:
         """Return the first commit from which the ledger counts snapshots such as this one.
 
         None: the snapshot is one of those that the origin lists.
@@ -192,7 +192,7 @@ class LedgerCounted:
 
     def snapshot_ids(self, state: SnapshotState) -> tuple[int, ...]:
         """Return the ids of the snapshots that can be read, newest first."""
-        branch = state.seen_branch
+        branch = state.viewed_branch
         if branch is not None:
             return (*reversed(branch.snapshot_ids), branch.base_snapshot_id)
         kept = range(state.earliest_snapshot_id, state.last_snapshot_id + 1)
@@ -208,7 +208,7 @@ class LedgerCounted:
             return True
         return snapshot_id in state.held_snapshot_ids
 
-    def readable_range(self, state: SnapshotState) -> str:
+    def readable_range_text(self, state: SnapshotState) -> str:
         """Return which snapshots can be read, for a message."""
         return f"{state.earliest_snapshot_id} to {state.last_snapshot_id} and the tagged ones"
 
@@ -216,7 +216,7 @@ class LedgerCounted:
         """Return the number of the branch that a snapshot is of, by its id; 0 for main's."""
         return branch_number(snapshot_id)
 
-    def last_used_id(self, state: SnapshotState) -> int:
+    def last_used_snapshot_id(self, state: SnapshotState) -> int:
         """Return the id that the ledger's next snapshot of main follows."""
         return state.last_snapshot_id
 
@@ -232,9 +232,9 @@ class LedgerCounted:
             *(ListedRef(name, "tag", each.snapshot_id) for name, each in tags),
         )
 
-    def branch_missing(self, state: SnapshotState, name: str) -> NotFoundError:
+    def branch_not_found_error(self, state: SnapshotState, name: str) -> NotFoundError:
         """Return the error that the ledger has no branch of a name."""
-        return missing_branch(state, name)
+        return missing_branch_error(state, name)
 
     def check_tag_name(self, name: str) -> None:
         """Reject the name of a tag that a branch of the source has.
@@ -279,17 +279,17 @@ class LedgerCounted:
         del files
         return UNSET
 
-    def schema_facts(self, before: Schema, after: Schema) -> SchemaFacts:
+    def schema_change_effects(self, before: Schema, after: Schema) -> SchemaChangeEffects:
         """Return the events and the id that the origin's format adds to changes of a schema.
 
         Raises:
             InvalidChangeError: The format cannot have the new schema.
         """
         del before
-        return SchemaFacts((), after.id)
+        return SchemaChangeEffects((), after.id)
 
 
-class _Promotable(Protocol):
+class _PromotableOrigin(Protocol):
     @property
     def promoted_in(self) -> int:
         """The commit by which the ledger became the owner; -1 while others own the table."""
@@ -310,7 +310,7 @@ class ImportedOrigin(
     source: str
 
     @property
-    def is_promoted(self: _Promotable) -> bool:
+    def is_promoted(self: _PromotableOrigin) -> bool:
         """True where the table followed its source before the ledger owned it."""
         return self.promoted_in >= 0
 
@@ -320,7 +320,7 @@ class ImportedOrigin(
         return self.format_name
 
 
-class NativeOrigin(LedgerCounted, Struct, frozen=True):
+class NativeOrigin(LedgerNumberedOrigin, Struct, frozen=True):
     """The origin of a table that the ledger created: no source, and only the ledger's ids."""
 
     format_name: ClassVar[str] = "native"
@@ -349,7 +349,7 @@ class NativeOrigin(LedgerCounted, Struct, frozen=True):
 _MOST_IDS_SHOWN: Final = 10
 
 
-def some_ids(snapshot_ids: Sequence[int]) -> str:
+def abbreviate_ids(snapshot_ids: Sequence[int]) -> str:
     """Return the first of some snapshot ids, for a message."""
     return ", ".join(map(str, snapshot_ids[:_MOST_IDS_SHOWN])) or "none"
 
@@ -357,6 +357,8 @@ def some_ids(snapshot_ids: Sequence[int]) -> str:
 NATIVE: Final = NativeOrigin()
 
 
-def missing_branch(state: SnapshotState, name: str) -> NotFoundError:
+def missing_branch_error(state: SnapshotState, name: str) -> NotFoundError:
     """Return the error that a table has no branch of a name; it lists the existing ones."""
-    return NotFoundError(f"branch {name!r} does not exist; {meant(name, sorted(state.branches))}")
+    return NotFoundError(
+        f"branch {name!r} does not exist; {name_hint(name, sorted(state.branches))}"
+    )

@@ -76,7 +76,7 @@ class Owner(Struct, frozen=True, omit_defaults=True, rename="camel"):
 LEDGER: Final = Owner()
 
 
-def chosen_protocol(options: Mapping[str, str]) -> ServingProtocol:
+def declared_serving_protocol(options: Mapping[str, str]) -> ServingProtocol:
     """Return the protocol of the one format that a table declares and engines can commit to.
 
     Args:
@@ -87,7 +87,7 @@ def chosen_protocol(options: Mapping[str, str]) -> ServingProtocol:
         InvalidChangeError: It declares none.
 
     Example:
-        >>> chosen_protocol({"ledger.formats": "iceberg"})
+        >>> declared_serving_protocol({"ledger.formats": "iceberg"})
         'iceberg'
     """
     declared = Rules.of(options).formats
@@ -108,7 +108,7 @@ def chosen_protocol(options: Mapping[str, str]) -> ServingProtocol:
     return found[0]
 
 
-def refuse_unservable(options: Mapping[str, str], protocol: ServingProtocol) -> None:
+def refuse_unservable_options(options: Mapping[str, str], protocol: ServingProtocol) -> None:
     """Reject options that do not fit a table whose data engines commit.
 
     Engines' commits list files in the manifests of their own format. A table's files of any other

@@ -20,11 +20,11 @@ from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot, Totals
 from ledger.state.native_origin import (
     ImportedOrigin,
-    LedgerCounted,
+    LedgerNumberedOrigin,
     ListedSchemas,
     OriginSnapshot,
     SnapshotState,
-    some_ids,
+    abbreviate_ids,
 )
 from ledger.state.schema_record import StoredSchema, schema_of, stored_schema
 from ledger.state.snapshots import SnapshotTrail
@@ -33,7 +33,7 @@ UNKNOWN: Final = -1
 """Value of a count that the source does not give."""
 
 
-class PaimonOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag="paimon"):
+class PaimonOrigin(LedgerNumberedOrigin, ImportedOrigin, frozen=True, kw_only=True, tag="paimon"):
     """Origin of a table that was imported from Paimon: its schemas and snapshots there.
 
     Attributes:
@@ -76,65 +76,65 @@ class PaimonOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag
         return self.snapshots[max(self.snapshots)] if self.snapshots else None
 
     @property
-    def every(self) -> Mapping[int, Snapshot]:
+    def readable_snapshots(self) -> Mapping[int, Snapshot]:
         """All snapshots that can be read, by id."""
         return {**self.kept, **self.snapshots}
 
     @property
     def manifest_folder(self) -> str:
-        """See `LedgerCounted`."""
+        """See `LedgerNumberedOrigin`."""
         return self.location
 
     @property
     def lists_files_since(self) -> int:
-        """See `LedgerCounted`."""
+        """See `LedgerNumberedOrigin`."""
         return max(0, self.promoted_in)
 
     def lists_files(self, snapshot_id: int) -> bool:
         """Return True if the ledger made a snapshot, and so lists its files itself."""
         return self.is_promoted and snapshot_id > self.source_last_id
 
-    def counted_since(self, snapshot_id: int) -> int | None:
-        """See `LedgerCounted`; snapshots of the source may have had the same ids before."""
+    def counted_since_version(self, snapshot_id: int) -> int | None:
+        """See `LedgerNumberedOrigin`; snapshots of the source may have had the same ids before."""
         return self.promoted_in if self.lists_files(snapshot_id) else None
 
     def listed_snapshot(self, snapshot_id: int) -> OriginSnapshot | None:
-        """See `LedgerCounted`."""
+        """See `LedgerNumberedOrigin`."""
         found = self.snapshots.get(snapshot_id) or self.kept.get(snapshot_id)
         if found is None:
             return None
         return OriginSnapshot(self.added_in[snapshot_id], found, paimon_totals(found))
 
     def listed_schemas(self, newest: Schema) -> ListedSchemas:
-        """See `LedgerCounted`."""
+        """See `LedgerNumberedOrigin`."""
         del newest
         return ListedSchemas(sorted(self.schemas), self.schema)
 
     def snapshot_ids(self, state: SnapshotState) -> tuple[int, ...]:
-        """See `LedgerCounted`."""
+        """See `LedgerNumberedOrigin`."""
         del state
-        return tuple(sorted(self.every, reverse=True))
+        return tuple(sorted(self.readable_snapshots, reverse=True))
 
     def is_readable(self, state: SnapshotState, snapshot_id: int) -> bool:
-        """See `LedgerCounted`."""
+        """See `LedgerNumberedOrigin`."""
         del state
         return snapshot_id in self.snapshots or snapshot_id in self.kept
 
-    def readable_range(self, state: SnapshotState) -> str:
-        """See `LedgerCounted`."""
-        return some_ids(self.snapshot_ids(state))
+    def readable_range_text(self, state: SnapshotState) -> str:
+        """See `LedgerNumberedOrigin`."""
+        return abbreviate_ids(self.snapshot_ids(state))
 
-    def line_to(self, snapshot_id: int) -> tuple[int, ...]:
+    def snapshot_lineage(self, snapshot_id: int) -> tuple[int, ...]:
         """Return the existing ancestors of a snapshot and the snapshot itself, oldest first."""
         return (*sorted(each for each in self.snapshots if each < snapshot_id), snapshot_id)
 
-    def follows_one(self, snapshot_id: int) -> bool:
+    def has_parent(self, snapshot_id: int) -> bool:
         """Return True if a snapshot has a parent, though that may have been removed."""
         return snapshot_id > 1
 
-    def made_at(self, snapshot_id: int) -> int:
+    def snapshot_time_millis(self, snapshot_id: int) -> int:
         """Return when a snapshot was made, Unix milliseconds."""
-        return self.every[snapshot_id].time_millis
+        return self.readable_snapshots[snapshot_id].time_millis
 
     @property
     def totals(self) -> Totals:
@@ -151,7 +151,9 @@ class PaimonOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag
         """
         found = self.schemas.get(schema_id)
         if found is None:
-            raise _refused(f"schema {schema_id} does not exist; there are {sorted(self.schemas)}")
+            raise _contradiction_error(
+                f"schema {schema_id} does not exist; there are {sorted(self.schemas)}"
+            )
         return schema_of(found)
 
     def with_schema(self, schema: Schema) -> PaimonOrigin:
@@ -161,7 +163,7 @@ class PaimonOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag
             InvalidChangeError: There is one of that id.
         """
         if schema.id in self.schemas:
-            raise _refused(f"schema {schema.id} exists already")
+            raise _contradiction_error(f"schema {schema.id} exists already")
         return replace(self, schemas={**self.schemas, schema.id: stored_schema(schema)})
 
     def without_schemas(self, schema_ids: Iterable[int], current: int) -> PaimonOrigin:
@@ -173,10 +175,12 @@ class PaimonOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag
         left = dict(self.schemas)
         for each in schema_ids:
             if each == current or left.pop(each, None) is None:
-                raise _refused(f"schema {each} does not exist or is current, and cannot be removed")
+                raise _contradiction_error(
+                    f"schema {each} does not exist or is current, and cannot be removed"
+                )
         return replace(self, schemas=left)
 
-    def committed(self, snapshot: Snapshot, version: int) -> PaimonOrigin:
+    def with_source_snapshot(self, snapshot: Snapshot, version: int) -> PaimonOrigin:
         """Return the table with one more snapshot.
 
         Args:
@@ -187,11 +191,11 @@ class PaimonOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag
             InvalidChangeError: There is one of that id, or its schema does not exist.
         """
         if snapshot.id in self.snapshots or snapshot.id in self.kept:
-            raise _refused(f"snapshot {snapshot.id} exists already")
+            raise _contradiction_error(f"snapshot {snapshot.id} exists already")
         self.schema(snapshot.schema_id)
-        return self._with(snapshot, version)
+        return self._with_snapshot(snapshot, version)
 
-    def _with(self, snapshot: Snapshot, version: int) -> PaimonOrigin:
+    def _with_snapshot(self, snapshot: Snapshot, version: int) -> PaimonOrigin:
         return replace(
             self,
             snapshots={**self.snapshots, snapshot.id: snapshot},
@@ -208,66 +212,68 @@ class PaimonOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag
             InvalidChangeError: The ledger owns it already.
         """
         if self.is_promoted:
-            raise _refused("a table is promoted once")
+            raise _contradiction_error("a table is promoted once")
         return replace(self, promoted_in=version, source_last_id=max(self.snapshots, default=0))
 
-    def going_on(self) -> SnapshotTrail:
+    def next_snapshot_trail(self) -> SnapshotTrail:
         """Return the trail that the ledger's next snapshot continues."""
         return SnapshotTrail(self.current, self.sums)
 
-    def owned(self, trail: SnapshotTrail, version: int) -> PaimonOrigin:
+    def with_own_snapshot(self, trail: SnapshotTrail, version: int) -> PaimonOrigin:
         """Return the table with one more of the ledger's own snapshots.
 
         Args:
-            trail: `going_on`, after it.
+            trail: `next_snapshot_trail`, after it.
             version: The commit that holds it.
         """
         snapshot = trail.snapshot()
         if snapshot is None:
             raise AssertionError("the trail has just been given one")
-        return replace(self._with(snapshot, version), sums=trail.totals())
+        return replace(self._with_snapshot(snapshot, version), sums=trail.totals())
 
-    def not_after(self, latest_millis: int) -> PaimonOrigin:
+    def with_times_clamped(self, latest_millis: int) -> PaimonOrigin:
         """Return the table with the ledger's own snapshots at most as late as a time."""
         if not self.is_promoted:
             return self
         return replace(
             self,
-            snapshots=_not_after(self.snapshots, latest_millis, self.source_last_id),
-            kept=_not_after(self.kept, latest_millis, self.source_last_id),
+            snapshots=_clamp_snapshot_times(self.snapshots, latest_millis, self.source_last_id),
+            kept=_clamp_snapshot_times(self.kept, latest_millis, self.source_last_id),
         )
 
-    def expired(self, earliest: int, tagged: Collection[int]) -> PaimonOrigin:
+    def without_expired(self, earliest: int, tagged: Collection[int]) -> PaimonOrigin:
         """Return the table without the snapshots before one, except those that tags keep."""
         gone = {each: it for each, it in self.snapshots.items() if each < earliest}
-        return self._only(
+        return self._replace_snapshots(
             {each: it for each, it in self.snapshots.items() if each >= earliest},
             {**self.kept, **gone},
             tagged,
         )
 
-    def without(self, snapshot_ids: Collection[int], tagged: Collection[int]) -> PaimonOrigin:
+    def without_snapshots(
+        self, snapshot_ids: Collection[int], tagged: Collection[int]
+    ) -> PaimonOrigin:
         """Return the table without some snapshots, which a rollback removed.
 
         Raises:
             InvalidChangeError: One does not exist.
         """
-        every = self.every
+        readable_snapshots = self.readable_snapshots
         for each in snapshot_ids:
-            if each not in every:
-                raise _refused(f"snapshot {each} does not exist and cannot be removed")
+            if each not in readable_snapshots:
+                raise _contradiction_error(f"snapshot {each} does not exist and cannot be removed")
         gone = set(snapshot_ids)
-        return self._only(
+        return self._replace_snapshots(
             {each: it for each, it in self.snapshots.items() if each not in gone},
             {each: it for each, it in self.kept.items() if each not in gone},
             tagged,
         )
 
-    def keeping(self, tagged: Collection[int]) -> PaimonOrigin:
+    def without_untagged_expired(self, tagged: Collection[int]) -> PaimonOrigin:
         """Return the table with only those expired snapshots that tags keep."""
-        return self._only(self.snapshots, self.kept, tagged)
+        return self._replace_snapshots(self.snapshots, self.kept, tagged)
 
-    def _only(
+    def _replace_snapshots(
         self,
         snapshots: dict[int, Snapshot],
         kept: dict[int, Snapshot],
@@ -285,7 +291,7 @@ class PaimonOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag
             },
         )
 
-    def with_branch(self, event: PaimonBranchUpdated) -> PaimonOrigin:
+    def with_branch_files(self, event: PaimonBranchUpdated) -> PaimonOrigin:
         """Return the table with a branch after an update of its files.
 
         Raises:
@@ -294,14 +300,14 @@ class PaimonOrigin(LedgerCounted, ImportedOrigin, frozen=True, kw_only=True, tag
         files = dict(self.branches.get(event.branch_name, {}))
         for each in event.removed:
             if files.pop(each, None) is None:
-                raise _refused(f"branch {event.branch_name} has no {each} to remove")
+                raise _contradiction_error(f"branch {event.branch_name} has no {each} to remove")
         if not isinstance(event.added, UnsetType):
             files |= event.added
         branches = {**self.branches, event.branch_name: files}
         return replace(self, branches={name: each for name, each in branches.items() if each})
 
 
-def _not_after(
+def _clamp_snapshot_times(
     snapshots: Mapping[int, Snapshot], latest_millis: int, source_last_id: int
 ) -> dict[int, Snapshot]:
     return {
@@ -319,5 +325,5 @@ def paimon_totals(snapshot: Snapshot | None) -> Totals:
     return Totals(snapshot.total_record_count, UNKNOWN, UNKNOWN)
 
 
-def _refused(message: str) -> InvalidChangeError:
+def _contradiction_error(message: str) -> InvalidChangeError:
     return InvalidChangeError(message, kind="ILLEGAL_STATE")

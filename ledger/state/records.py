@@ -13,27 +13,44 @@ from msgspec import Raw, Struct, field
 
 from ledger.events import TableEvent
 from ledger.events.catalog import CatalogEvent, ViewRecord
-from ledger.model.iceberg_layout import FIRST_PARTITION_FIELD_ID, SortOrder, Specs, decoded
+from ledger.model.iceberg_layout import (
+    FIRST_PARTITION_FIELD_ID,
+    LazyPartitionSpecs,
+    SortOrder,
+    decode_record_part,
+)
 from ledger.model.iceberg_objects import PartitionStatisticsFile, StatisticsFile
 from ledger.model.instant import ClockCorrection
 from ledger.model.names import Identifier
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Branch, Snapshot, Tag, Totals
-from ledger.state.catalog import Audit, CatalogState, DatabaseEntry, TableEntry, ViewEntry, by_name
+from ledger.state.catalog import (
+    Audit,
+    CatalogState,
+    DatabaseEntry,
+    TableEntry,
+    ViewEntry,
+    identifier_sort_key,
+)
 from ledger.state.catalog_builder import CatalogBuilder, view_from_record, view_to_record
 from ledger.state.delta_origin import DeltaOrigin
 from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.native_origin import NATIVE, NativeOrigin
 from ledger.state.owner import LEDGER, Owner
 from ledger.state.paimon_origin import PaimonOrigin
-from ledger.state.schema_record import ReadSchema, StoredSchema, read_schema, written_schema
+from ledger.state.schema_record import (
+    LazySchemaRecord,
+    StoredSchema,
+    decode_schema_record,
+    preencoded_schema,
+)
 from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
 
 FOLD_VERSION = 1
 
 
-class _State(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
+class _TableStateRecord(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     version: int
     time_millis: int
     effective_millis: int
@@ -67,10 +84,10 @@ class _State(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     owner: Owner | None = None
 
 
-class _Read(_State, frozen=True, gc=False, rename="camel"):
-    """Decoded form of `_State`; tags and specs stay raw, since few of them are read."""
+class _LazyTableStateRecord(_TableStateRecord, frozen=True, gc=False, rename="camel"):
+    """Decoded form of `_TableStateRecord`; tags and specs stay raw, since few of them are read."""
 
-    schema: ReadSchema
+    schema: LazySchemaRecord
     specs: Raw
     tags: Raw = Raw(b"{}")
 
@@ -81,7 +98,7 @@ class _SchemaOutline(Struct, frozen=True, gc=False, rename="camel"):
     time_millis: int
 
 
-class _Outline(Struct, frozen=True, gc=False, rename="camel"):
+class _TableStateOutline(Struct, frozen=True, gc=False, rename="camel"):
     """Part of a state that searches read: most of a record is columns and details of origins."""
 
     version: int
@@ -102,9 +119,9 @@ class _Outline(Struct, frozen=True, gc=False, rename="camel"):
     last_branch_number: int = 0
 
 
-_OUTLINED = tuple(name for name in _Outline.__struct_fields__ if name != "schema")
-_OUTLINE_DECODER = msgspec.json.Decoder(_Outline)
-_DECODER = msgspec.json.Decoder(_Read)
+_OUTLINED = tuple(name for name in _TableStateOutline.__struct_fields__ if name != "schema")
+_OUTLINE_DECODER = msgspec.json.Decoder(_TableStateOutline)
+_DECODER = msgspec.json.Decoder(_LazyTableStateRecord)
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -114,7 +131,7 @@ _CHANGED = {
 }
 """Fields that a record holds in another form, or another order, than the state."""
 
-_SAME = tuple(name for name in _State.__struct_fields__ if name not in _CHANGED)
+_SAME = tuple(name for name in _TableStateRecord.__struct_fields__ if name not in _CHANGED)
 
 
 _SPECS_DECODER = msgspec.json.Decoder(list[Raw])
@@ -123,12 +140,12 @@ _TAG_DECODER = msgspec.json.Decoder(Tag)
 _NO_TAGS = "tags that are none"
 
 
-def _is_record(name: object, record: Raw) -> bool:
+def _may_contain_name(name: object, record: Raw) -> bool:
     """Return whether a record may hold a tag's name; False: it does not."""
     return _ENCODER.encode(name) in bytes(record)
 
 
-class _Tags(MutableMapping[str, Tag]):
+class _LazyTags(MutableMapping[str, Tag]):
     """The tags of a record, each decoded when it is read.
 
     Args:
@@ -144,25 +161,25 @@ class _Tags(MutableMapping[str, Tag]):
         self._was_asked = False
 
     @property
-    def _named(self) -> dict[str, Tag | Raw]:
+    def _tags_by_name(self) -> dict[str, Tag | Raw]:
         record = self._record
         if record is not None:
-            named = decoded(_NAMES_DECODER, record, _NO_TAGS)
+            named = decode_record_part(_NAMES_DECODER, record, _NO_TAGS)
             self._found = {**named, **self._found}
             self._record = None
         return self._found
 
     def __getitem__(self, name: str) -> Tag:
-        found = self._named[name]
+        found = self._tags_by_name[name]
         if isinstance(found, Raw):
-            found = self._found[name] = decoded(_TAG_DECODER, found, _NO_TAGS)
+            found = self._found[name] = decode_record_part(_TAG_DECODER, found, _NO_TAGS)
         return found
 
     def __setitem__(self, name: str, tag: Tag) -> None:
         self._found[name] = tag
 
     def __delitem__(self, name: str) -> None:
-        del self._named[name]
+        del self._tags_by_name[name]
 
     def __contains__(self, name: object) -> bool:
         record = self._record
@@ -170,20 +187,20 @@ class _Tags(MutableMapping[str, Tag]):
             return name in self._found
         # Most callers look up once, a name that is new and not in the record.
         is_first, self._was_asked = not self._was_asked, True
-        return (not is_first or _is_record(name, record)) and name in self._named
+        return (not is_first or _may_contain_name(name, record)) and name in self._tags_by_name
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._named)
+        return iter(self._tags_by_name)
 
     def __len__(self) -> int:
-        return len(self._named)
+        return len(self._tags_by_name)
 
-    def __copy__(self) -> _Tags:
+    def __copy__(self) -> _LazyTags:
         # A state that is continued again decodes all tags and drops the record.
         if self._was_asked:
-            self._named  # noqa: B018 - is read
+            self._tags_by_name  # noqa: B018 - is read
         self._was_asked = True
-        return _Tags(self._record, self._found)
+        return _LazyTags(self._record, self._found)
 
     def __repr__(self) -> str:
         return repr(dict(self))
@@ -204,9 +221,9 @@ class TableStream:
 
     def encode_state(self, state: TableState) -> bytes:
         """Return the state's record as JSON."""
-        record = _State(
+        record = _TableStateRecord(
             **{name: getattr(state, name) for name in _SAME},
-            schema=written_schema(state.schema),
+            schema=preencoded_schema(state.schema),
             specs=tuple(state.specs),
             origin=None if isinstance(state.origin, NativeOrigin) else state.origin,
             totals=state.totals,
@@ -228,11 +245,11 @@ class TableStream:
         read = _DECODER.decode(record)
         return TableState(
             **{name: getattr(read, name) for name in _SAME},
-            schema=read_schema(read.schema),
-            specs=Specs(_SPECS_DECODER.decode(read.specs)),
+            schema=decode_schema_record(read.schema),
+            specs=LazyPartitionSpecs(_SPECS_DECODER.decode(read.specs)),
             totals=read.totals or Totals(),
             owner=read.owner or LEDGER,
-            tags=_Tags(read.tags, {}),
+            tags=_LazyTags(read.tags, {}),
             origin=read.origin or NATIVE,
             partition_statistics=read.partition_statistics,
             statistics=read.statistics,
@@ -257,51 +274,51 @@ class TableStream:
         )
 
 
-class _Record(
+class _CatalogRecordBase(
     Struct, frozen=True, gc=False, omit_defaults=True, rename="camel", forbid_unknown_fields=True
 ):
     """Base of the catalog's records."""
 
 
-class _Audit(_Record, frozen=True):
+class _AuditRecord(_CatalogRecordBase, frozen=True):
     created_at: int
     created_by: str
     updated_at: int
     updated_by: str
 
 
-class _Database(_Record, frozen=True):
+class _DatabaseRecord(_CatalogRecordBase, frozen=True):
     name: str
     path: str
-    audit: _Audit
+    audit: _AuditRecord
     options: dict[str, str] = {}
 
 
-class _Table(_Record, frozen=True):
+class _TableRecord(_CatalogRecordBase, frozen=True):
     database: str
     name: str
     table_id: str
     path: str
-    audit: _Audit
+    audit: _AuditRecord
     created_version: int
     is_external: bool = False
 
 
-class _View(_Record, frozen=True):
+class _ViewRecord(_CatalogRecordBase, frozen=True):
     database: str
     name: str
     view_id: str
     schema: ViewRecord
-    audit: _Audit
+    audit: _AuditRecord
 
 
-class _CatalogRecord(_Record, frozen=True):
+class _CatalogRecord(_CatalogRecordBase, frozen=True):
     version: int
     time_millis: int
     effective_millis: int
-    databases: tuple[_Database, ...]
-    tables: tuple[_Table, ...]
-    views: tuple[_View, ...]
+    databases: tuple[_DatabaseRecord, ...]
+    tables: tuple[_TableRecord, ...]
+    views: tuple[_ViewRecord, ...]
     used_paths: tuple[str, ...]
     corrections: tuple[ClockCorrection, ...] = ()
     place: str = field(default="", name="location")
@@ -334,8 +351,8 @@ class CatalogStream:
 
     def encode_state(self, state: CatalogState) -> bytes:
         """Return the state's record as JSON; equal states give equal bytes."""
-        tables = (state.tables[name] for name in sorted(state.tables, key=by_name))
-        views = (state.views[name] for name in sorted(state.views, key=by_name))
+        tables = (state.tables[name] for name in sorted(state.tables, key=identifier_sort_key))
+        views = (state.views[name] for name in sorted(state.views, key=identifier_sort_key))
         record = _CatalogRecord(
             **{name: getattr(state, name) for name in _SAME_IN_CATALOG},
             databases=tuple(_database_record(each) for _, each in sorted(state.databases.items())),
@@ -352,11 +369,11 @@ class CatalogStream:
             msgspec.DecodeError: The bytes are no record of this fold version.
         """
         read = _CATALOG_DECODER.decode(record)
-        tables = map(_table, read.tables)
-        views = map(_view, read.views)
+        tables = map(_table_from_record, read.tables)
+        views = map(_view_from_record, read.views)
         return CatalogState(
             **{name: getattr(read, name) for name in _SAME_IN_CATALOG},
-            databases={each.name: _database(each) for each in read.databases},
+            databases={each.name: _database_from_record(each) for each in read.databases},
             tables={each.identifier: each for each in tables},
             views={each.identifier: each for each in views},
             used_paths=frozenset(read.used_paths),
@@ -371,24 +388,24 @@ class CatalogStream:
         return self.decode_state(record)
 
 
-def _audit_record(audit: Audit) -> _Audit:
-    return _Audit(audit.created_at, audit.created_by, audit.updated_at, audit.updated_by)
+def _audit_record(audit: Audit) -> _AuditRecord:
+    return _AuditRecord(audit.created_at, audit.created_by, audit.updated_at, audit.updated_by)
 
 
-def _audit(record: _Audit) -> Audit:
+def _audit_from_record(record: _AuditRecord) -> Audit:
     return Audit(record.created_at, record.created_by, record.updated_at, record.updated_by)
 
 
-def _database_record(entry: DatabaseEntry) -> _Database:
-    return _Database(entry.name, entry.path, _audit_record(entry.audit), dict(entry.options))
+def _database_record(entry: DatabaseEntry) -> _DatabaseRecord:
+    return _DatabaseRecord(entry.name, entry.path, _audit_record(entry.audit), dict(entry.options))
 
 
-def _database(record: _Database) -> DatabaseEntry:
-    return DatabaseEntry(record.name, record.path, record.options, _audit(record.audit))
+def _database_from_record(record: _DatabaseRecord) -> DatabaseEntry:
+    return DatabaseEntry(record.name, record.path, record.options, _audit_from_record(record.audit))
 
 
-def _table_record(entry: TableEntry) -> _Table:
-    return _Table(
+def _table_record(entry: TableEntry) -> _TableRecord:
+    return _TableRecord(
         database=entry.identifier.database,
         name=entry.identifier.name,
         table_id=entry.table_id,
@@ -399,27 +416,27 @@ def _table_record(entry: TableEntry) -> _Table:
     )
 
 
-def _table(record: _Table) -> TableEntry:
+def _table_from_record(record: _TableRecord) -> TableEntry:
     return TableEntry(
         Identifier(record.database, record.name),
         record.table_id,
         record.path,
         record.is_external,
-        _audit(record.audit),
+        _audit_from_record(record.audit),
         record.created_version,
     )
 
 
-def _view_record(entry: ViewEntry) -> _View:
+def _view_record(entry: ViewEntry) -> _ViewRecord:
     name = entry.identifier
     record = view_to_record(entry.schema)
-    return _View(name.database, name.name, entry.view_id, record, _audit_record(entry.audit))
+    return _ViewRecord(name.database, name.name, entry.view_id, record, _audit_record(entry.audit))
 
 
-def _view(record: _View) -> ViewEntry:
+def _view_from_record(record: _ViewRecord) -> ViewEntry:
     return ViewEntry(
         Identifier(record.database, record.name),
         record.view_id,
         view_from_record(record.schema),
-        _audit(record.audit),
+        _audit_from_record(record.audit),
     )

@@ -35,15 +35,21 @@ from ledger.events.schema import (
     UpdateKeys,
 )
 from ledger.model.errors import ColumnExistsError, ColumnNotFoundError, InvalidChangeError
-from ledger.model.messages import meant
-from ledger.model.schema import FieldIdPolicy, Schema, highest_field_id, indexed, shared
+from ledger.model.messages import name_hint
+from ledger.model.schema import (
+    FieldIdPolicy,
+    Schema,
+    column_index_of,
+    highest_field_id,
+    reuse_indexed_columns,
+)
 from ledger.model.types import DataField, DataType, RowType, walk_ids
 from ledger.model.types.text import parse_type
 from ledger.model.types.wire import TypeJson, type_from_wire
-from ledger.state.columns import Members, dotted, edit_type, locate, with_type
+from ledger.state.columns import Members, dotted, edit_type, resolve_path, with_type
 
 
-class OpenColumn(TypedDict):
+class EditableColumn(TypedDict):
     """A column being changed. Building a `DataField` for every event would dominate a replay."""
 
     id: int
@@ -66,12 +72,12 @@ class ColumnStore:
         self._given: tuple[DataField, ...] | None = columns
         # The dict keeps the order; None is the placeholder of a column in `_open`.
         self._columns: dict[int, DataField | None] = {}
-        self._open: dict[int, OpenColumn] = {}
+        self._open: dict[int, EditableColumn] = {}
         self._ids: dict[str, int] = {}
 
-    def _index(self, given: tuple[DataField, ...]) -> None:
+    def _index_columns(self, given: tuple[DataField, ...]) -> None:
         self._given = None
-        found = indexed(given)
+        found = column_index_of(given)
         self._columns = {**found.by_id}
         # By way of the ids: where one occurred twice, both maps hold the same column.
         self._ids = {**found.ids}
@@ -80,17 +86,21 @@ class ColumnStore:
     def names(self) -> Mapping[str, int]:
         """Column name to field id."""
         if self._given is not None:
-            self._index(self._given)
+            self._index_columns(self._given)
         return self._ids
 
     def in_order(self) -> tuple[DataField, ...]:
         """Return all columns, finished."""
-        return shared(tuple(self.by_id().values())) if self._given is None else self._given
+        return (
+            reuse_indexed_columns(tuple(self.by_id().values()))
+            if self._given is None
+            else self._given
+        )
 
     def by_id(self) -> Mapping[int, DataField]:
         """Return all columns, finished, in order."""
         if self._given is not None:
-            return indexed(self._given).by_id
+            return column_index_of(self._given).by_id
         for field_id, column in self._open.items():
             self._columns[field_id] = DataField(**column)
         self._open.clear()
@@ -120,15 +130,15 @@ class ColumnStore:
         if not path:
             raise InvalidChangeError("fieldNames is empty: name the column, like ['price']")
         if self._given is not None:
-            self._index(self._given)
+            self._index_columns(self._given)
         field_id = self._ids.get(path[0])
         if field_id is None:
             raise ColumnNotFoundError(
-                f"column {path[0]} does not exist; {meant(path[0], self._ids)}"
+                f"column {path[0]} does not exist; {name_hint(path[0], self._ids)}"
             )
         return field_id
 
-    def check_id(self, name: str, field_id: int) -> None:
+    def check_column_id(self, name: str, field_id: int) -> None:
         """Reject an event about another column than the one of that name.
 
         Raises:
@@ -136,29 +146,29 @@ class ColumnStore:
         """
         found = self.id_of((name,))
         if found != field_id:
-            raise other_id((name,), field_id, found)
+            raise wrong_id_error((name,), field_id, found)
 
-    def check_free(self, name: str) -> None:
+    def check_name_is_free(self, name: str) -> None:
         """Reject a name that is taken.
 
         Raises:
             ColumnExistsError: It is.
         """
         if self._given is not None:
-            self._index(self._given)
+            self._index_columns(self._given)
         if name in self._ids:
             raise ColumnExistsError(f"column {name} exists already; choose another name")
 
-    def open(self, name: str, field_id: int) -> OpenColumn:
+    def open_for_edit(self, name: str, field_id: int) -> EditableColumn:
         """Return the column of that name and id for changes; its name changes by `rename` only.
 
         Raises:
             InvalidChangeError: The column is missing or has another id.
         """
         if self._given is not None:
-            self._index(self._given)
+            self._index_columns(self._given)
         if self._ids.get(name) != field_id:
-            raise other_id((name,), field_id, self.id_of((name,)))
+            raise wrong_id_error((name,), field_id, self.id_of((name,)))
         opened = self._open.get(field_id)
         if opened is None:
             column = self.find((name,))
@@ -181,7 +191,7 @@ class ColumnStore:
         comment: str | None,
         default: str | None,
     ) -> None:
-        """Add a column at the end. Its name must be free (`check_free`) and its id new."""
+        """Add a column at the end. Its name must be free (`check_name_is_free`) and its id new."""
         self._columns[field_id] = None
         self._open[field_id] = {
             "id": field_id,
@@ -200,14 +210,14 @@ class ColumnStore:
             InvalidChangeError: The column is missing or has another id.
             ColumnExistsError: The new name is taken.
         """
-        column = self.open(name, field_id)
+        column = self.open_for_edit(name, field_id)
         if new_name in self._ids:
-            self.check_free(new_name)
+            self.check_name_is_free(new_name)
         column["name"] = new_name
         self._ids[new_name] = self._ids.pop(name)
 
     def remove(self, name: str) -> None:
-        """Remove a column. It must exist (`check_id`)."""
+        """Remove a column. It must exist (`check_column_id`)."""
         field_id = self._ids.pop(name)
         del self._columns[field_id]
         self._open.pop(field_id, None)
@@ -216,13 +226,13 @@ class ColumnStore:
         """Replace the column of the same id and name by a finished one."""
         self._columns[column.id] = column
 
-    def reorder(self, columns: Iterable[DataField]) -> None:
+    def replace_all_columns(self, columns: Iterable[DataField]) -> None:
         """Replace all columns by these, in this order."""
         self._open.clear()
-        self._index(tuple(columns))
+        self._index_columns(tuple(columns))
 
 
-def other_id(path: tuple[str, ...], said: int, found: int) -> InvalidChangeError:
+def wrong_id_error(path: tuple[str, ...], said: int, found: int) -> InvalidChangeError:
     """Return the error for an event about another column than the one at its path."""
     return InvalidChangeError(f"column {dotted(path)} has id {found}, but the event says {said}")
 
@@ -234,11 +244,11 @@ def add(column: DataField, event: ColumnAdded | ColumnUndropped, new: DataField)
         InvalidChangeError: The parent is missing, is not a ROW, has another id, or has the name.
     """
     path = event.field_names
-    owner = locate(column, path[:-1]).owner
+    owner = resolve_path(column, path[:-1]).owner
     if event.parent_id is not UNSET and owner.id != event.parent_id:
-        raise other_id(path[:-1], event.parent_id, owner.id)
-    return _in_struct(
-        column, path, lambda members: struct_edits.added(members, new, event.move, path)
+        raise wrong_id_error(path[:-1], event.parent_id, owner.id)
+    return _edit_row_members(
+        column, path, lambda members: struct_edits.add_member(members, new, event.move, path)
     )
 
 
@@ -249,10 +259,10 @@ def rename(column: DataField, event: ColumnRenamed) -> DataField:
         InvalidChangeError: The member is missing, has another id, or the new name is taken.
     """
     path = event.field_names
-    return _in_struct(
+    return _edit_row_members(
         column,
         path,
-        lambda members: struct_edits.renamed(members, path, event.field_id, event.new_name),
+        lambda members: struct_edits.rename_member(members, path, event.field_id, event.new_name),
     )
 
 
@@ -263,8 +273,8 @@ def drop(column: DataField, event: ColumnDropped) -> DataField:
         InvalidChangeError: The member is missing, has another id, or is the last one.
     """
     path = event.field_names
-    return _in_struct(
-        column, path, lambda members: struct_edits.dropped(members, path, event.field_id)
+    return _edit_row_members(
+        column, path, lambda members: struct_edits.drop_member(members, path, event.field_id)
     )
 
 
@@ -274,10 +284,12 @@ def move(column: DataField, event: ColumnMoved) -> DataField:
     Raises:
         InvalidChangeError: The member or the reference is missing, or has another id.
     """
-    return _in_struct(
+    return _edit_row_members(
         column,
         event.field_names,
-        lambda members: struct_edits.moved(members, event.move, event.field_id, event.reference_id),
+        lambda members: struct_edits.move_member(
+            members, event.move, event.field_id, event.reference_id
+        ),
     )
 
 
@@ -291,7 +303,7 @@ def comment(column: DataField, event: ColumnCommentUpdated) -> DataField:
     def commented(member: DataField) -> DataField:
         return evolve(member, description=event.new_comment)
 
-    return _in_member(column, event, commented)
+    return _edit_member(column, event, commented)
 
 
 def default(column: DataField, event: ColumnDefaultValueUpdated) -> DataField:
@@ -304,10 +316,10 @@ def default(column: DataField, event: ColumnDefaultValueUpdated) -> DataField:
     def defaulted(member: DataField) -> DataField:
         return evolve(member, default_value=event.new_default_value)
 
-    return _in_member(column, event, defaulted)
+    return _edit_member(column, event, defaulted)
 
 
-def edit_place(
+def edit_type_at(
     column: DataField,
     path: tuple[str, ...],
     field_id: int,
@@ -318,24 +330,24 @@ def edit_place(
     Raises:
         InvalidChangeError: The place is missing, or the named field around it has another id.
     """
-    owner = locate(column, path).owner
+    owner = resolve_path(column, path).owner
     if owner.id != field_id:
-        raise other_id(path, field_id, owner.id)
+        raise wrong_id_error(path, field_id, owner.id)
     return with_type(column, edit_type(column.type, path, edit))
 
 
-def _in_member(
+def _edit_member(
     column: DataField,
     event: ColumnCommentUpdated | ColumnDefaultValueUpdated,
     edit: Callable[[DataField], DataField],
 ) -> DataField:
     path = event.field_names
-    return _in_struct(
+    return _edit_row_members(
         column, path, lambda members: struct_edits.edited(members, path, event.field_id, edit)
     )
 
 
-def _in_struct(
+def _edit_row_members(
     column: DataField, path: tuple[str, ...], edit: Callable[[Members], Members]
 ) -> DataField:
     """Edit the members of the ROW that holds the last segment of a path."""
@@ -435,13 +447,13 @@ class SchemaBuilder:
         """Add a column whose ids are all new."""
         path, field_id = event.field_names, event.field_id
         highest = self.highest_field_id
-        data_type = _read(event.data_type)
+        data_type = _parse_type(event.data_type)
         if field_id <= highest:
             raise InvalidChangeError(
                 f"{dotted(path)}: id {field_id} is not new; ids up to {highest} were assigned"
             )
         if data_type.depth:
-            highest = self._highest_with(path, data_type, field_id)
+            highest = self._highest_id_with(path, data_type, field_id)
         if len(path) == 1:
             self._add_column(path[0], data_type, event)
         else:
@@ -450,7 +462,7 @@ class SchemaBuilder:
         self.highest_field_id = max(highest, field_id)
 
     def _add_column(self, name: str, data_type: DataType, event: ColumnAdded) -> None:
-        self._columns.check_free(name)
+        self._columns.check_name_is_free(name)
         move = event.move
         if move is None or move.type == "LAST":
             self._columns.append(
@@ -459,9 +471,9 @@ class SchemaBuilder:
         else:
             new = _new_field(name, data_type, event)
             columns = self._columns.in_order()
-            self._columns.reorder(struct_edits.added(columns, new, move, (name,)))
+            self._columns.replace_all_columns(struct_edits.add_member(columns, new, move, (name,)))
 
-    def _highest_with(self, path: tuple[str, ...], data_type: DataType, *outer: int) -> int:
+    def _highest_id_with(self, path: tuple[str, ...], data_type: DataType, *outer: int) -> int:
         """Return the highest id assigned after adding `data_type`, if all of its ids are new."""
         ids = [*outer, *walk_ids(data_type)]
         if len(set(ids)) < len(ids) or any(each <= self.highest_field_id for each in ids):
@@ -492,7 +504,7 @@ class SchemaBuilder:
         if len(path) != 1:
             self._columns.replace(drop(self.column(path), event))
             return
-        self._columns.check_id(path[0], event.field_id)
+        self._columns.check_column_id(path[0], event.field_id)
         if path[0] in self.primary_keys or path[0] in self.partition_keys:
             raise InvalidChangeError(f"{path[0]} is part of a key; a key column cannot be dropped")
         if len(self.names) == 1:
@@ -501,7 +513,7 @@ class SchemaBuilder:
 
     def undrop(self, event: ColumnUndropped) -> None:
         """Restore a column under ids that were assigned before and that no column has now."""
-        path, data_type = event.field_names, _read(event.data_type)
+        path, data_type = event.field_names, _parse_type(event.data_type)
         ids = [event.field_id, *walk_ids(data_type)]
         columns = self._columns.in_order()
         live_ids = {found for each in columns for found in (each.id, *walk_ids(each.type))}
@@ -519,23 +531,29 @@ class SchemaBuilder:
             event.initial_default,
         )
         if len(path) == 1:
-            self._columns.reorder(struct_edits.added(columns, new, event.move, path))
+            self._columns.replace_all_columns(
+                struct_edits.add_member(columns, new, event.move, path)
+            )
         else:
             self._columns.replace(add(self.column(path), event, new))
 
     def update_type(self, event: ColumnTypeUpdated) -> None:
         """Change the type at a path."""
-        path, target, keep = event.field_names, _read(event.new_data_type), event.keep_nullability
+        path, target, keep = (
+            event.field_names,
+            _parse_type(event.new_data_type),
+            event.keep_nullability,
+        )
         highest = self.highest_field_id
         if target.depth:
-            highest = self._highest_with(path, target)
+            highest = self._highest_id_with(path, target)
         if len(path) == 1:
-            column = self._columns.open(path[0], event.field_id)
+            column = self._columns.open_for_edit(path[0], event.field_id)
             nullable = column["type"].nullable if keep else target.nullable
             column["type"] = target.with_nullability(nullable)
         else:
             self._columns.replace(
-                edit_place(
+                edit_type_at(
                     self.column(path),
                     path,
                     event.field_id,
@@ -548,11 +566,11 @@ class SchemaBuilder:
         """Allow or forbid NULL at a path."""
         path, nullable = event.field_names, event.new_nullability
         if len(path) == 1:
-            column = self._columns.open(path[0], event.field_id)
+            column = self._columns.open_for_edit(path[0], event.field_id)
             column["type"] = column["type"].with_nullability(nullable)
             return
         self._columns.replace(
-            edit_place(
+            edit_type_at(
                 self.column(path),
                 path,
                 event.field_id,
@@ -564,7 +582,7 @@ class SchemaBuilder:
         """Set a column's comment."""
         path = event.field_names
         if len(path) == 1:
-            self._columns.open(path[0], event.field_id)["description"] = event.new_comment
+            self._columns.open_for_edit(path[0], event.field_id)["description"] = event.new_comment
         else:
             self._columns.replace(comment(self.column(path), event))
 
@@ -572,7 +590,9 @@ class SchemaBuilder:
         """Set a column's default."""
         path = event.field_names
         if len(path) == 1:
-            self._columns.open(path[0], event.field_id)["default_value"] = event.new_default_value
+            self._columns.open_for_edit(path[0], event.field_id)["default_value"] = (
+                event.new_default_value
+            )
         else:
             self._columns.replace(default(self.column(path), event))
 
@@ -582,8 +602,8 @@ class SchemaBuilder:
             self._columns.replace(move(self.column(event.field_names), event))
             return
         columns = self._columns.in_order()
-        self._columns.reorder(
-            struct_edits.moved(columns, event.move, event.field_id, event.reference_id)
+        self._columns.replace_all_columns(
+            struct_edits.move_member(columns, event.move, event.field_id, event.reference_id)
         )
 
     def replace(self, fields: tuple[DataField, ...], identifier_field_ids: tuple[int, ...]) -> None:
@@ -627,11 +647,11 @@ SCHEMA_RULES: dict[type, SchemaRule] = {}
 
 def schema_rule(event: SchemaEvent) -> SchemaRule:
     """Return the rule that applies events of this one's kind."""
-    rule = SCHEMA_RULES[type(event)] = _matching_rule(event)
+    rule = SCHEMA_RULES[type(event)] = _find_schema_rule(event)
     return rule
 
 
-def _matching_rule(  # noqa: C901, PLR0911, PLR0912 - one case an event
+def _find_schema_rule(  # noqa: C901, PLR0911, PLR0912 - one case an event
     event: SchemaEvent,
 ) -> SchemaRule:
     match event:
@@ -674,5 +694,5 @@ def _new_field(name: str, data_type: DataType, event: ColumnAdded) -> DataField:
     return DataField(event.field_id, name, data_type, event.comment, default, default)
 
 
-def _read(wire: TypeJson) -> DataType:
+def _parse_type(wire: TypeJson) -> DataType:
     return parse_type(wire) if isinstance(wire, str) else type_from_wire(wire)

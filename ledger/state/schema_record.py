@@ -36,7 +36,7 @@ class StoredSchema(Struct, frozen=True, gc=False, omit_defaults=True, rename="ca
     field_id_policy: FieldIdPolicy = "paimon"
 
 
-class ReadSchema(StoredSchema, frozen=True, gc=False, rename="camel"):
+class LazySchemaRecord(StoredSchema, frozen=True, gc=False, rename="camel"):
     """Decoded form of `StoredSchema`; columns stay raw, since most were decoded before."""
 
     fields: tuple[Raw, ...]  # type: ignore[assignment]
@@ -47,18 +47,18 @@ _known: dict[int, tuple[DataField, Raw]] = {}
 """Encoded columns, which few commits change, by the identity of the column."""
 
 
-def _texts(columns: Sequence[DataField]) -> tuple[Raw, ...]:
+def _encode_columns(columns: Sequence[DataField]) -> tuple[Raw, ...]:
     """Return the JSON of some columns in a state's record."""
     found = map(_known.get, map(id, columns))
     return tuple(
         [
-            _text(column) if known is None else known[1]
+            _encode_column(column) if known is None else known[1]
             for column, known in zip(columns, found, strict=True)
         ]
     )
 
 
-def _text(column: DataField) -> Raw:
+def _encode_column(column: DataField) -> Raw:
     # It is referenced, so that no other column gets its identity.
     known = _known.get(id(column))
     if known is None:
@@ -73,7 +73,7 @@ _columns_read: dict[bytes, DataField] = {}
 """Decoded columns of records, by their JSON: searches read many states."""
 
 
-def _column(text: Raw) -> DataField:
+def _decode_column(text: Raw) -> DataField:
     body = bytes(text)
     found = _columns_read.get(body)
     if found is None:
@@ -85,25 +85,27 @@ def _column(text: Raw) -> DataField:
 
 def schema_record(schema: Schema) -> SchemaRecord:
     """Return the record of a schema in a creation event."""
-    return SchemaRecord(fields=tuple(map(field_to_wire, schema.fields)), **_shared(schema))
+    return SchemaRecord(fields=tuple(map(field_to_wire, schema.fields)), **_shared_values(schema))
 
 
 def stored_schema(schema: Schema) -> StoredSchema:
     """Return the record of a schema in a table's state."""
-    return _stored(schema, tuple(map(field_to_wire, schema.fields)))
+    return _build_stored_schema(schema, tuple(map(field_to_wire, schema.fields)))
 
 
-def written_schema(schema: Schema) -> StoredSchema:
+def preencoded_schema(schema: Schema) -> StoredSchema:
     """Return the record of a schema for encoding on its own: its columns are JSON already."""
-    return _stored(schema, cast("tuple[FieldObject, ...]", _texts(schema.fields)))
+    return _build_stored_schema(
+        schema, cast("tuple[FieldObject, ...]", _encode_columns(schema.fields))
+    )
 
 
-def _stored(schema: Schema, fields: tuple[FieldObject, ...]) -> StoredSchema:
+def _build_stored_schema(schema: Schema, fields: tuple[FieldObject, ...]) -> StoredSchema:
     own = {name: getattr(schema, name) for name in _OWN}
-    return StoredSchema(fields=fields, **_shared(schema), **own)
+    return StoredSchema(fields=fields, **_shared_values(schema), **own)
 
 
-def _shared(schema: Schema) -> dict[str, Any]:
+def _shared_values(schema: Schema) -> dict[str, Any]:
     return {
         "options": dict(sorted(schema.options.items())),
         **{name: getattr(schema, name) for name in _SHARED},
@@ -112,20 +114,20 @@ def _shared(schema: Schema) -> dict[str, Any]:
 
 def schema_of(record: StoredSchema) -> Schema:
     """Return the schema of a record."""
-    return _schema(record, map(field_from_wire, record.fields), **_own(record))
+    return _build_schema(record, map(field_from_wire, record.fields), **_stored_only_values(record))
 
 
-def read_schema(record: ReadSchema) -> Schema:
+def decode_schema_record(record: LazySchemaRecord) -> Schema:
     """Return the schema of a state's record.
 
     Raises:
         msgspec.DecodeError: A column cannot be decoded.
         InvalidTypeError: A column's type is invalid.
     """
-    return _schema(record, map(_column, record.fields), **_own(record))
+    return _build_schema(record, map(_decode_column, record.fields), **_stored_only_values(record))
 
 
-def _own(record: StoredSchema) -> dict[str, Any]:
+def _stored_only_values(record: StoredSchema) -> dict[str, Any]:
     return {name: getattr(record, name) for name in _OWN}
 
 
@@ -133,10 +135,14 @@ def first_schema(event: TableCreated) -> Schema:
     """Return the schema that a creation event recorded."""
     policy = event.field_id_policy
     fields = map(field_from_wire, event.schema.fields)
-    return _schema(event.schema, fields, field_id_policy="paimon" if policy is UNSET else policy)
+    return _build_schema(
+        event.schema, fields, field_id_policy="paimon" if policy is UNSET else policy
+    )
 
 
-def _schema(record: SchemaRecord | StoredSchema, fields: Iterable[DataField], **own: Any) -> Schema:
+def _build_schema(
+    record: SchemaRecord | StoredSchema, fields: Iterable[DataField], **own: Any
+) -> Schema:
     return Schema(
         fields=tuple(fields),
         options=record.options,

@@ -27,7 +27,7 @@ from ledger.model.snapshot import BRANCH_IDS, Branch, Snapshot, Totals, branch_n
 T = TypeVar("T")
 
 
-def _present(value: T | UnsetType) -> T | None:
+def _value_or_none(value: T | UnsetType) -> T | None:
     return None if value is UNSET else value
 
 
@@ -56,22 +56,22 @@ def snapshot_of(event: ListingEvent, time_millis: int) -> Snapshot:
         time_millis=time_millis,
         total_record_count=event.total_record_count,
         delta_record_count=event.delta_record_count,
-        base_manifest_list=_present(event.base_manifest_list),
-        base_manifest_list_size=_present(event.base_manifest_list_size),
-        delta_manifest_list=_present(event.delta_manifest_list),
-        delta_manifest_list_size=_present(event.delta_manifest_list_size),
-        changelog_manifest_list=_present(event.changelog_manifest_list),
-        changelog_manifest_list_size=_present(event.changelog_manifest_list_size),
-        index_manifest=_present(event.index_manifest),
-        log_offsets=_present(event.log_offsets),
-        changelog_record_count=_present(event.changelog_record_count),
-        watermark=_present(event.watermark),
-        statistics=_present(event.statistics),
-        uuid=_present(event.uuid),
-        properties=_present(event.snapshot_properties),
-        next_row_id=_present(event.next_row_id),
-        writer_version=_present(event.writer_version),
-        operation=_present(event.operation),
+        base_manifest_list=_value_or_none(event.base_manifest_list),
+        base_manifest_list_size=_value_or_none(event.base_manifest_list_size),
+        delta_manifest_list=_value_or_none(event.delta_manifest_list),
+        delta_manifest_list_size=_value_or_none(event.delta_manifest_list_size),
+        changelog_manifest_list=_value_or_none(event.changelog_manifest_list),
+        changelog_manifest_list_size=_value_or_none(event.changelog_manifest_list_size),
+        index_manifest=_value_or_none(event.index_manifest),
+        log_offsets=_value_or_none(event.log_offsets),
+        changelog_record_count=_value_or_none(event.changelog_record_count),
+        watermark=_value_or_none(event.watermark),
+        statistics=_value_or_none(event.statistics),
+        uuid=_value_or_none(event.uuid),
+        properties=_value_or_none(event.snapshot_properties),
+        next_row_id=_value_or_none(event.next_row_id),
+        writer_version=_value_or_none(event.writer_version),
+        operation=_value_or_none(event.operation),
     )
 
 
@@ -139,7 +139,7 @@ class SnapshotTrail:
             return self.base
         return snapshot_of(self.newest, self.newest_millis)
 
-    def correct(self, latest_millis: int) -> None:
+    def clamp_times(self, latest_millis: int) -> None:
         """Limit the time of the newest snapshot to a latest one."""
         self.newest_millis = min(self.newest_millis, latest_millis)
         if self.base is not None and self.base.time_millis > latest_millis:
@@ -183,9 +183,11 @@ class BranchTrail:
         """
         ref, base, name = event.ref, event.base, event.ref_name
         if name == MAIN or ref.type != "branch" or isinstance(base, UnsetType):
-            raise _illegal(f"ref {name!r} is not a branch that a table of the ledger can have")
+            raise _contradiction_error(
+                f"ref {name!r} is not a branch that a table of the ledger can have"
+            )
         if not 1 <= ref.snapshot_id <= last_snapshot_id or not 0 < base.version <= version:
-            raise _illegal(
+            raise _contradiction_error(
                 f"branch {name!r} begins with snapshot {ref.snapshot_id} of version "
                 f"{base.version}; the newest is {last_snapshot_id}"
             )
@@ -193,7 +195,7 @@ class BranchTrail:
         number = self.last_number + 1 if there is None else there.number
         first = number * BRANCH_IDS + 1 if there is None else there.next_id
         self.last_number = max(number, self.last_number)
-        self._keep(
+        self._store_branch(
             Branch(
                 name=name,
                 number=number,
@@ -206,7 +208,7 @@ class BranchTrail:
                     base.record_count,
                     base.file_size_in_bytes,
                     base.file_count,
-                    _present(base.last_file_creation_time),
+                    _value_or_none(base.last_file_creation_time),
                 ),
                 min_snapshots_to_keep=ref.min_snapshots_to_keep,
                 max_snapshot_age_millis=ref.max_snapshot_age_ms,
@@ -220,7 +222,7 @@ class BranchTrail:
         Raises:
             InvalidChangeError: There is none of that name.
         """
-        gone = self._named(event.ref_name)
+        gone = self._existing_branch(event.ref_name)
         self.branches = {n: each for n, each in self.branches.items() if n != gone.name}
 
     def commit(self, event: BranchCommitted, schema_id: int, moment: int) -> None:
@@ -229,18 +231,20 @@ class BranchTrail:
         Raises:
             InvalidChangeError: It contradicts what came before.
         """
-        branch = self._named(event.branch_name)
+        branch = self._existing_branch(event.branch_name)
         if event.parent_snapshot_id != branch.head_id:
-            raise _illegal(
+            raise _contradiction_error(
                 f"snapshot {event.snapshot_id} follows {event.parent_snapshot_id} on branch "
                 f"{branch.name!r}, whose newest is {branch.head_id}"
             )
         trail = SnapshotTrail(branch.snapshot, branch.totals)
         trail.last_id = branch.next_id - 1
         trail.apply(event, schema_id, moment)
-        self._keep(evolve(branch, snapshot=trail.snapshot(), totals=trail.totals()))
+        self._store_branch(evolve(branch, snapshot=trail.snapshot(), totals=trail.totals()))
 
-    def reached(self, event: SnapshotCommitted, version: int, totals: Totals) -> None:
+    def rebase_on_fast_forward(
+        self, event: SnapshotCommitted, version: int, totals: Totals
+    ) -> None:
         """Begin a branch with the snapshot by which main was fast-forwarded to it.
 
         Args:
@@ -252,20 +256,20 @@ class BranchTrail:
             InvalidChangeError: Main is no ancestor of the branch, or their contents differ.
         """
         head: Any = event.fast_forward_to
-        branch = self._named(head.branch_name)
+        branch = self._existing_branch(head.branch_name)
         if (branch.head_id, branch.base_snapshot_id) != (head.snapshot_id, event.snapshot_id - 1):
-            raise _illegal(
+            raise _contradiction_error(
                 f"snapshot {event.snapshot_id} fast-forwards to snapshot {head.snapshot_id} of "
                 f"branch {branch.name!r}, which begins with {branch.base_snapshot_id} and ends "
                 f"with {branch.head_id}"
             )
-        if _counts(branch.totals) != _counts(totals):
-            raise _illegal(
+        if _comparable_counts(branch.totals) != _comparable_counts(totals):
+            raise _contradiction_error(
                 f"snapshot {event.snapshot_id} makes {totals.record_count} records in "
                 f"{totals.file_count} files; branch {branch.name!r} has "
                 f"{branch.totals.record_count} in {branch.totals.file_count}"
             )
-        self._keep(
+        self._store_branch(
             evolve(
                 branch,
                 base_snapshot_id=event.snapshot_id,
@@ -288,29 +292,31 @@ class BranchTrail:
         number = branch_number(earliest)
         branch = next((each for each in self.branches.values() if each.number == number), None)
         if branch is None or earliest not in branch.snapshot_ids:
-            raise _illegal(f"snapshots before {earliest} cannot expire: no branch has that one")
-        self._keep(evolve(branch, earliest_snapshot_id=earliest))
+            raise _contradiction_error(
+                f"snapshots before {earliest} cannot expire: no branch has that one"
+            )
+        self._store_branch(evolve(branch, earliest_snapshot_id=earliest))
 
-    def correct(self, latest_millis: int) -> None:
+    def clamp_times(self, latest_millis: int) -> None:
         """Limit the times of snapshots to a latest one."""
         for each in self.branches.values():
             if each.snapshot is not None and each.snapshot.time_millis > latest_millis:
                 earlier = evolve(each.snapshot, time_millis=latest_millis)
-                self._keep(evolve(each, snapshot=earlier))
+                self._store_branch(evolve(each, snapshot=earlier))
 
-    def _keep(self, branch: Branch) -> None:
+    def _store_branch(self, branch: Branch) -> None:
         self.branches = {**self.branches, branch.name: branch}
 
-    def _named(self, name: str) -> Branch:
+    def _existing_branch(self, name: str) -> Branch:
         found = self.branches.get(name)
         if found is None:
-            raise _illegal(f"branch {name!r} does not exist")
+            raise _contradiction_error(f"branch {name!r} does not exist")
         return found
 
 
-def _counts(totals: Totals) -> tuple[int, int, int]:
+def _comparable_counts(totals: Totals) -> tuple[int, int, int]:
     return totals.record_count, totals.file_count, totals.file_size_in_bytes
 
 
-def _illegal(message: str) -> InvalidChangeError:
+def _contradiction_error(message: str) -> InvalidChangeError:
     return InvalidChangeError(message, kind="ILLEGAL_STATE")

@@ -114,7 +114,7 @@ class AlreadyCommitted(Struct, frozen=True):
     version: int
 
 
-class Postponed(Exception):  # noqa: N818 - it is no error, and never leaves the log
+class DecisionPostponed(Exception):  # noqa: N818 - it is no error, and never leaves the log
     """Raised when an intent has to wait until the commits that it is decided on are in the log.
 
     Several writers' transactions may be batched in one commit, each decided on those before it; a
@@ -129,7 +129,7 @@ class Intent(Protocol[S_contra, E]):
     def base_version(self) -> int | None:
         """The version that the writer saw; None when any version will do."""
 
-    def meet(self, winners: Sequence[Commit[E]]) -> None:
+    def index_winners(self, winners: Sequence[Commit[E]]) -> None:
         """Prepare what `decide` needs to know of commits since the base.
 
         Called while other writers hold the lock, or not at all; errors are raised by `decide`.
@@ -147,11 +147,11 @@ class Intent(Protocol[S_contra, E]):
         Raises:
             InvalidChangeError: It contradicts the state.
             CommitConflictError: A winner set the same cell to another value.
-            Postponed: It cannot be decided before the winners are committed.
+            DecisionPostponed: It cannot be decided before the winners are committed.
         """
 
 
-def correction_of(event: ClockCorrected, version: int, moment: int) -> ClockCorrection:
+def clock_correction_of(event: ClockCorrected, version: int, moment: int) -> ClockCorrection:
     """Return the clock correction that an event records for the commits before it.
 
     Args:
@@ -171,7 +171,9 @@ def correction_of(event: ClockCorrected, version: int, moment: int) -> ClockCorr
     return ClockCorrection(version, event.true_time_millis)
 
 
-def refuse_misplaced(version: int, time_millis: int, before: int, before_millis: int) -> None:
+def refuse_misplaced_commit(
+    version: int, time_millis: int, before: int, before_millis: int
+) -> None:
     """Check that a commit can follow the one before: the next version, at no earlier time.
 
     Raises:
@@ -185,7 +187,7 @@ def refuse_misplaced(version: int, time_millis: int, before: int, before_millis:
     )
 
 
-def refuse_untimely(
+def refuse_untimely_transaction(
     transaction: Transaction[object], moment: int, earliest: int, latest: int
 ) -> None:
     """Check that an effective time is between the one before and the commit's own time.
@@ -210,7 +212,7 @@ def refuse_untimely(
         )
 
 
-def kept_outside(transaction: Transaction[Any]) -> str:
+def sidecar_author_digest(transaction: Transaction[Any]) -> str:
     """Return the author as the state records it in a stream with sidecars: the digest.
 
     Args:
@@ -220,7 +222,7 @@ def kept_outside(transaction: Transaction[Any]) -> str:
         InvalidChangeError: Its line holds values that are kept in sidecars here.
     """
     if transaction.author or transaction.message or transaction.properties:
-        raise _refused(transaction, "its line holds some of them")
+        raise _transaction_error(transaction, "its line holds some of them")
     return said_by(transaction)
 
 
@@ -238,7 +240,7 @@ def keeps_outside(transaction: Transaction[Any], *, before: bool | None) -> bool
     if before is None or before is is_outside:
         return is_outside
     if before:
-        raise _refused(transaction, "its line does not say what was kept")
+        raise _transaction_error(transaction, "its line does not say what was kept")
     raise InvalidChangeError(
         f"transaction {transaction.id}: this stream keeps authors, messages and properties in its "
         "lines since its first transaction, and cannot keep them outside from now on",
@@ -246,7 +248,7 @@ def keeps_outside(transaction: Transaction[Any], *, before: bool | None) -> bool
     )
 
 
-def _refused(transaction: Transaction[Any], why: str) -> InvalidChangeError:
+def _transaction_error(transaction: Transaction[Any], why: str) -> InvalidChangeError:
     return InvalidChangeError(
         f"transaction {transaction.id}: authors, messages and properties are kept outside of the "
         f"lines here, and {why}",

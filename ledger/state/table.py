@@ -22,7 +22,7 @@ from ledger.model.iceberg_layout import (
 )
 from ledger.model.iceberg_objects import PartitionStatisticsFile, StatisticsFile
 from ledger.model.instant import ClockCorrection
-from ledger.model.messages import meant
+from ledger.model.messages import name_hint
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Branch, Snapshot, Tag, Totals
 from ledger.state.delta_origin import DeltaOrigin
@@ -126,7 +126,7 @@ class TableState:
         """True if the table was mirrored before the ledger owned it."""
         return self.origin.is_promoted
 
-    def imported_from(self, kind: type[_ImportedT]) -> _ImportedT:
+    def origin_of_kind(self, kind: type[_ImportedT]) -> _ImportedT:
         """Return the origin, which has to be of one format.
 
         Args:
@@ -194,7 +194,7 @@ class TableState:
             return self.tags[name]
         except KeyError:
             raise NotFoundError(
-                f"tag {name!r} does not exist; {meant(name, sorted(self.tags))}"
+                f"tag {name!r} does not exist; {name_hint(name, sorted(self.tags))}"
             ) from None
 
     def branch(self, name: str) -> Branch:
@@ -206,14 +206,14 @@ class TableState:
         try:
             return self.branches[name]
         except KeyError:
-            raise self.origin.branch_missing(self, name) from None
+            raise self.origin.branch_not_found_error(self, name) from None
 
     def branch_numbered(self, number: int) -> Branch | None:
         """Return the branch of that number, if it exists."""
         return next((each for each in self.branches.values() if each.number == number), None)
 
     @property
-    def seen_branch(self) -> Branch | None:
+    def viewed_branch(self) -> Branch | None:
         """The branch that the state is viewed on; None: main."""
         return None if self.on_branch is None else self.branches[self.on_branch]
 

@@ -69,7 +69,7 @@ from ledger.model.types.wire import field_from_wire
 from ledger.state.delta_origin import DeltaOrigin
 from ledger.state.iceberg_builder import IcebergOriginBuilder
 from ledger.state.iceberg_origin import IcebergOrigin, iceberg_snapshot, iceberg_totals
-from ledger.state.layout import LayoutTrail, identity_spec, recorded_order, recorded_spec
+from ledger.state.layout import LayoutTrail, build_checked_order, build_checked_spec, identity_spec
 from ledger.state.native_origin import NATIVE, NativeOrigin
 from ledger.state.owner import LEDGER, Owner
 from ledger.state.paimon_origin import PaimonOrigin
@@ -77,11 +77,11 @@ from ledger.state.schema_builder import SchemaBuilder, SchemaRule, schema_rule
 from ledger.state.schema_record import first_schema
 from ledger.state.snapshots import BranchTrail, SnapshotTrail, snapshot_of
 from ledger.state.stream import (
-    correction_of,
+    clock_correction_of,
     keeps_outside,
-    kept_outside,
-    refuse_misplaced,
-    refuse_untimely,
+    refuse_misplaced_commit,
+    refuse_untimely_transaction,
+    sidecar_author_digest,
 )
 from ledger.state.table import Origin, TableState
 
@@ -129,11 +129,11 @@ class TableBuilder:
     def __init__(self, state: TableState | None = None) -> None:
         self._changes_schema = False
         if state is None:
-            self._begin()
+            self._init_empty()
         else:
-            self._resume(state)
+            self._init_from_state(state)
 
-    def _begin(self) -> None:
+    def _init_empty(self) -> None:
         self.version = -1
         self.time_millis = 0
         self.effective_millis = 0
@@ -156,7 +156,7 @@ class TableBuilder:
         self._origin: _Origin = NATIVE
         self._owner = LEDGER
 
-    def _resume(self, state: TableState) -> None:
+    def _init_from_state(self, state: TableState) -> None:
         self.version = state.version
         self.time_millis = state.time_millis
         self.effective_millis = state.effective_millis
@@ -200,10 +200,10 @@ class TableBuilder:
     @property
     def schema(self) -> Schema:
         """The current schema, as in a state."""
-        return self._schema_now()
+        return self._current_schema()
 
     @property
-    def lists_elsewhere(self) -> bool:
+    def source_lists_files(self) -> bool:
         """True if only the source's manifests list the files of its snapshot events."""
         return isinstance(self._origin, PaimonOrigin) and not self._origin.is_promoted
 
@@ -248,7 +248,7 @@ class TableBuilder:
             InvalidChangeError: It cannot follow.
         """
         if version != self.version + 1 or time_millis < self.time_millis:
-            refuse_misplaced(version, time_millis, self.version, self.time_millis)
+            refuse_misplaced_commit(version, time_millis, self.version, self.time_millis)
         self.version = version
         self.time_millis = time_millis
 
@@ -263,30 +263,32 @@ class TableBuilder:
         if moment is UNSET:
             moment = self.time_millis
         if not self.effective_millis <= moment <= self.time_millis:
-            refuse_untimely(transaction, moment, self.effective_millis, self.time_millis)
+            refuse_untimely_transaction(
+                transaction, moment, self.effective_millis, self.time_millis
+            )
         if transaction.outside is not UNSET:
-            author = kept_outside(transaction)
+            author = sidecar_author_digest(transaction)
         self.keeps_outside = keeps_outside(transaction, before=self.keeps_outside)
         self._changes_schema = False
         for event in transaction.events:
             kind = type(event)
             if self._is_closed and (self._dropped or kind is not TableCreated):
-                raise _sealed() if self._dropped else _uncreated()
+                raise _table_dropped_error() if self._dropped else _not_created_error()
             changes = _SCHEMA_RULES.get(kind)
             if changes is not None:
                 changes(self._schema, event)
                 self._changes_schema = True
             else:
-                (_RULES.get(kind) or self._rule_for(event))(self, event, author, moment)
+                (_RULES.get(kind) or self._cached_rule_for(event))(self, event, author, moment)
         if self._changes_schema and self.version:
             self._schema_millis = moment
-            self._number_schema()
+            self._assign_schema_id()
         if self._is_closed and not self._dropped:
-            raise _uncreated()
+            raise _not_created_error()
         self.effective_millis = moment
         self._updated = (moment, author)
 
-    def _number_schema(self) -> None:
+    def _assign_schema_id(self) -> None:
         """Assign an id to the schema after a transaction."""
         match self._origin:
             case NativeOrigin() | DeltaOrigin():
@@ -297,7 +299,7 @@ class TableBuilder:
                     self._frozen_schema = None
                 else:
                     self._schema_id += 1
-                    self._origin = paimon.with_schema(self._schema_now())
+                    self._origin = paimon.with_schema(self._current_schema())
             case IcebergOriginBuilder() as iceberg:
                 # Its ids are the source's, which has none for a change of options only.
                 self._schema_id, self._frozen_schema = iceberg.schema_id, None
@@ -305,53 +307,53 @@ class TableBuilder:
                 assert_never(self._origin)
 
     @classmethod
-    def _rule_for(cls, event: TableEvent) -> _Rule:
-        rule = _RULES[type(event)] = cls._matching_rule(event)
+    def _cached_rule_for(cls, event: TableEvent) -> _Rule:
+        rule = _RULES[type(event)] = cls._find_event_rule(event)
         return rule
 
     @classmethod
-    def _matching_rule(  # noqa: C901, PLR0911, PLR0912 - one case a kind
+    def _find_event_rule(  # noqa: C901, PLR0911, PLR0912 - one case a kind
         cls, event: TableEvent
     ) -> _Rule:
         if isinstance(event, SchemaEvent):
             return cls._fold_keys if isinstance(event, UpdateKeys) else cls._fold_schema
         if isinstance(event, IcebergEvent):
-            return cls._iceberg_rule(event)
+            return cls._find_iceberg_rule(event)
         match event:
             case SnapshotCommitted() | RolledBack():
                 return cls._fold_snapshot
             case BranchCommitted():
                 return cls._fold_branch_snapshot
             case TagCreated() | TagReplaced() | TagDeleted():
-                return cls._tag
+                return cls._fold_tag_event
             case SnapshotsExpired():
-                return cls._expire
+                return cls._expire_snapshots
             case PartitionStatisticsSet():
-                return cls._set_statistics
+                return cls._set_partition_statistics
             case ClockCorrected():
                 return cls._correct_clock
             case FormatRulesRaised():
-                return cls._raise_rules
+                return cls._raise_format_rules
             case TableCreated():
-                return cls._create
+                return cls._create_table
             case TableDropped() | TablePromoted() | OwnerSet():
                 return cls._change_owner
             case PartitionSpecUpdated() | SortOrderReplaced():
                 return cls._fold_layout
             case PaimonBranchUpdated():
-                return cls._update_branch
+                return cls._update_paimon_branch
             case DeltaFollowed():
-                return cls._follow_delta
+                return cls._fold_delta_sync
             case _:
                 assert_never(event)
 
     @classmethod
-    def _iceberg_rule(cls, event: IcebergEvent) -> _Rule:
+    def _find_iceberg_rule(cls, event: IcebergEvent) -> _Rule:
         if isinstance(event, SchemaReplaced | SchemaNamed | CurrentSchemaSet):
-            return cls._replace_schema
+            return cls._fold_source_schema
         if isinstance(event, SnapshotRefSet | SnapshotRefRemoved):
             return cls._fold_ref
-        return cls._fold_of_source
+        return cls._fold_source_event
 
     def _fold_schema(self, event: SchemaEvent, _author: str, _moment: int) -> None:
         rule = _SCHEMA_RULES[type(event)] = schema_rule(event)
@@ -369,20 +371,20 @@ class TableBuilder:
     ) -> None:
         match self._origin:
             case NativeOrigin() | DeltaOrigin():
-                self._refuse_summary(event)
-                self._fold_counted_snapshot(event, moment)
+                self._refuse_iceberg_summary(event)
+                self._fold_ledger_snapshot(event, moment)
             case PaimonOrigin() as paimon:
-                self._refuse_summary(event)
+                self._refuse_iceberg_summary(event)
                 self._fold_paimon_snapshot(event, paimon, moment)
             case IcebergOriginBuilder() as iceberg:
-                self._refuse_mirrored(event, iceberg)
+                self._refuse_if_mirrored(event, iceberg)
                 iceberg.commit(event, iceberg.schema_id, self.version, moment)
-                self._name_schemas(event.named_schema_ids)
+                self._add_named_schema_ids(event.named_schema_ids)
             case _:
                 assert_never(self._origin)
 
     @staticmethod
-    def _refuse_summary(event: SnapshotCommitted | RolledBack) -> None:
+    def _refuse_iceberg_summary(event: SnapshotCommitted | RolledBack) -> None:
         if event.summary is not UNSET:
             raise InvalidChangeError(
                 f"snapshot {event.snapshot_id} has Iceberg's summary in a table that was not "
@@ -390,34 +392,34 @@ class TableBuilder:
                 kind="ILLEGAL_STATE",
             )
 
-    def _fold_counted_snapshot(self, event: SnapshotCommitted | RolledBack, moment: int) -> None:
+    def _fold_ledger_snapshot(self, event: SnapshotCommitted | RolledBack, moment: int) -> None:
         # A snapshot after a schema change of its own transaction has the new schema.
         self._snapshots.apply(event, self._schema_id + self._changes_schema, moment)
         if event.named_schema_ids:
-            self._name_schemas(event.named_schema_ids)
+            self._add_named_schema_ids(event.named_schema_ids)
         if isinstance(event, SnapshotCommitted) and event.fast_forward_to is not UNSET:
-            self._refuse_branches(event)
+            self._refuse_branch_event(event)
             # The branch releases main's newest snapshot but this one, which cannot have expired,
             # so that no statistics are removed with it.
-            self._branches.reached(event, self.version, self._snapshots.totals())
+            self._branches.rebase_on_fast_forward(event, self.version, self._snapshots.totals())
 
     def _fold_paimon_snapshot(
         self, event: SnapshotCommitted | RolledBack, paimon: PaimonOrigin, moment: int
     ) -> None:
         if not paimon.is_promoted:
-            self._origin = paimon.committed(snapshot_of(event, moment), self.version)
+            self._origin = paimon.with_source_snapshot(snapshot_of(event, moment), self.version)
             return
-        trail = paimon.going_on()
+        trail = paimon.next_snapshot_trail()
         trail.apply(event, self._schema_id + self._changes_schema, moment)
-        self._origin = paimon.owned(trail, self.version)
-        self._name_schemas(event.named_schema_ids)
+        self._origin = paimon.with_own_snapshot(trail, self.version)
+        self._add_named_schema_ids(event.named_schema_ids)
 
     def _fold_branch_snapshot(self, event: BranchCommitted, _author: str, moment: int) -> None:
-        self._refuse_branches(event)
+        self._refuse_branch_event(event)
         self._branches.commit(event, self._schema_id + self._changes_schema, moment)
-        self._name_schemas(event.named_schema_ids)
+        self._add_named_schema_ids(event.named_schema_ids)
 
-    def _refuse_branches(self, event: TableEvent) -> None:
+    def _refuse_branch_event(self, event: TableEvent) -> None:
         """Reject a branch's event in an imported table.
 
         Raises:
@@ -429,7 +431,7 @@ class TableBuilder:
                 kind="ILLEGAL_STATE",
             )
 
-    def _name_schemas(self, schema_ids: tuple[int, ...]) -> None:
+    def _add_named_schema_ids(self, schema_ids: tuple[int, ...]) -> None:
         for each in schema_ids:
             # They are in order, and every snapshot calls this.
             named = self._named_schema_ids
@@ -447,7 +449,7 @@ class TableBuilder:
     ) -> None:
         match event:
             case TablePromoted():
-                self._promote(event)
+                self._promote_table(event)
                 self._owner = Owner(since_version=self.version)
             case OwnerSet():
                 self._owner = self._owner.after(event, self.version)
@@ -456,7 +458,7 @@ class TableBuilder:
             case _:
                 assert_never(event)
 
-    def _create(self, event: TableCreated, author: str, moment: int) -> None:
+    def _create_table(self, event: TableCreated, author: str, moment: int) -> None:
         if self.version:
             raise InvalidChangeError("a table is created by version 0 only", kind="ILLEGAL_STATE")
         schema = first_schema(event)
@@ -464,15 +466,19 @@ class TableBuilder:
         self._schema_millis = moment
         fields, order = event.partition_spec, event.sort_order
         self._layout = LayoutTrail(
-            (identity_spec(schema) if isinstance(fields, UnsetType) else recorded_spec(0, fields),),
-            (SortOrder(0) if isinstance(order, UnsetType) else recorded_order(1, order),),
+            (
+                identity_spec(schema)
+                if isinstance(fields, UnsetType)
+                else build_checked_spec(0, fields),
+            ),
+            (SortOrder(0) if isinstance(order, UnsetType) else build_checked_order(1, order),),
         )
         self._identity = (event.table_id, event.path, event.is_external)
         self._created = (moment, author)
         self._is_closed = False
-        self._begin_origin(event)
+        self._init_origin(event)
 
-    def _begin_origin(self, event: TableCreated) -> None:
+    def _init_origin(self, event: TableCreated) -> None:
         origin = event.origin
         if isinstance(origin, UnsetType):
             return
@@ -492,7 +498,7 @@ class TableBuilder:
             case _:
                 assert_never(origin)
 
-    def _iceberg(self, event: IcebergEvent) -> IcebergOriginBuilder:
+    def _iceberg_origin(self, event: IcebergEvent) -> IcebergOriginBuilder:
         if not isinstance(self._origin, IcebergOriginBuilder):
             raise InvalidChangeError(
                 f"{type(event).__name__} is only valid in a table that was imported from Iceberg",
@@ -501,11 +507,11 @@ class TableBuilder:
         return self._origin
 
     @staticmethod
-    def _refuse_mirrored(event: TableEvent, iceberg: IcebergOriginBuilder) -> None:
+    def _refuse_if_mirrored(event: TableEvent, iceberg: IcebergOriginBuilder) -> None:
         if not iceberg.is_promoted:
-            raise _in_iceberg(event)
+            raise _iceberg_table_error(event)
 
-    def _promote(self, event: TablePromoted) -> None:
+    def _promote_table(self, event: TablePromoted) -> None:
         match self._origin:
             case NativeOrigin():
                 raise InvalidChangeError(
@@ -522,17 +528,17 @@ class TableBuilder:
             case _:
                 assert_never(self._origin)
 
-    def _replace_schema(
+    def _fold_source_schema(
         self, event: SchemaReplaced | SchemaNamed | CurrentSchemaSet, _author: str, moment: int
     ) -> None:
         self._changes_schema = True
         if isinstance(self._origin, PaimonOrigin):
-            self._refuse_owned(event, self._origin)
+            self._refuse_if_ledger_owned(event, self._origin)
             self._fold_paimon_schema(event, self._origin, moment)
         elif isinstance(self._origin, DeltaOrigin) and isinstance(event, SchemaReplaced):
             self._replace_columns(event)
         else:
-            self._fold_iceberg_schema(event, self._iceberg(event))
+            self._fold_iceberg_schema(event, self._iceberg_origin(event))
 
     def _replace_columns(self, source: SchemaReplaced | IcebergSchema) -> None:
         fields = tuple(map(field_from_wire, source.fields))
@@ -572,7 +578,7 @@ class TableBuilder:
         self._origin = paimon.with_schema(named)
 
     @staticmethod
-    def _refuse_owned(event: TableEvent, paimon: PaimonOrigin) -> None:
+    def _refuse_if_ledger_owned(event: TableEvent, paimon: PaimonOrigin) -> None:
         if paimon.is_promoted:
             raise InvalidChangeError(
                 f"{type(event).__name__} is of a source, and the table follows {paimon.source} no "
@@ -580,13 +586,13 @@ class TableBuilder:
                 kind="ILLEGAL_STATE",
             )
 
-    def _fold_paimon(self, event: Any, paimon: PaimonOrigin) -> None:
+    def _fold_paimon_event(self, event: Any, paimon: PaimonOrigin) -> None:
         if isinstance(event, StatisticsSet) and paimon.is_promoted:
-            self._set_puffin(event)
+            self._set_puffin_statistics(event)
             return
-        self._refuse_owned(event, paimon)
+        self._refuse_if_ledger_owned(event, paimon)
         if isinstance(event, SnapshotsRemoved):
-            self._origin = paimon.without(event.snapshot_ids, self._tagged())
+            self._origin = paimon.without_snapshots(event.snapshot_ids, self._tagged_snapshot_ids())
         elif isinstance(event, SchemasRemoved):
             self._origin = paimon.without_schemas(event.schema_ids, self._schema_id)
         elif isinstance(event, TableFactsSet) and event.last_column_id is not UNSET:
@@ -598,51 +604,51 @@ class TableBuilder:
                 kind="ILLEGAL_STATE",
             )
 
-    def _update_branch(self, event: PaimonBranchUpdated, _author: str, _moment: int) -> None:
+    def _update_paimon_branch(self, event: PaimonBranchUpdated, _author: str, _moment: int) -> None:
         if not isinstance(self._origin, PaimonOrigin):
             raise InvalidChangeError(
                 "PaimonBranchUpdated is only valid in a table that was imported from Paimon",
                 kind="ILLEGAL_STATE",
             )
-        self._refuse_owned(event, self._origin)
-        self._origin = self._origin.with_branch(event)
+        self._refuse_if_ledger_owned(event, self._origin)
+        self._origin = self._origin.with_branch_files(event)
 
-    def _tagged(self) -> set[int]:
+    def _tagged_snapshot_ids(self) -> set[int]:
         return {each.snapshot_id for each in self._tags.values()}
 
     def _fold_ref(
         self, event: SnapshotRefSet | SnapshotRefRemoved, author: str, moment: int
     ) -> None:
         if isinstance(self._origin, PaimonOrigin | IcebergOriginBuilder):
-            self._fold_of_source(event, author, moment)
+            self._fold_source_event(event, author, moment)
             return
-        self._refuse_branches(event)
+        self._refuse_branch_event(event)
         if isinstance(event, SnapshotRefSet):
             self._branches.begin(event, self.version, self._snapshots.last_id)
         else:
             self._branches.end(event)
-        self._drop_statistics()
+        self._drop_unreadable_statistics()
 
-    def _fold_of_source(self, event: Any, _author: str, moment: int) -> None:
+    def _fold_source_event(self, event: Any, _author: str, moment: int) -> None:
         """Fold an event that repeats what the source of an imported table recorded.
 
         A Puffin file is recorded by such an event for tables of every origin.
         """
         match self._origin:
             case PaimonOrigin() as paimon:
-                self._fold_paimon(event, paimon)
+                self._fold_paimon_event(event, paimon)
             case NativeOrigin() | DeltaOrigin() if isinstance(event, StatisticsSet):
-                self._set_puffin(event)
+                self._set_puffin_statistics(event)
             case NativeOrigin() | DeltaOrigin() | IcebergOriginBuilder():
-                self._fold_iceberg(event, self._iceberg(event), moment)
+                self._fold_iceberg_event(event, self._iceberg_origin(event), moment)
             case _:
                 assert_never(self._origin)
 
-    def _fold_iceberg(self, event: Any, iceberg: IcebergOriginBuilder, moment: int) -> None:
+    def _fold_iceberg_event(self, event: Any, iceberg: IcebergOriginBuilder, moment: int) -> None:
         iceberg.apply(event, self.version, moment)
         if isinstance(event, SnapshotsRemoved | StatisticsRemoved):
             gone = isinstance(event, SnapshotsRemoved)
-            self._own()
+            self._copy_shared_maps()
             for each in getattr(event, "snapshot_ids" if gone else "of_partitions"):
                 self._statistics.pop(each, None)
         elif isinstance(event, LayoutsRemoved):
@@ -654,7 +660,7 @@ class TableBuilder:
                 self._schema.highest_field_id = event.last_column_id
                 self._changes_schema = True
 
-    def _follow_delta(self, event: DeltaFollowed, _author: str, _moment: int) -> None:
+    def _fold_delta_sync(self, event: DeltaFollowed, _author: str, _moment: int) -> None:
         if not isinstance(self._origin, DeltaOrigin):
             raise InvalidChangeError(
                 "DeltaFollowed is only valid in a table that was imported from Delta",
@@ -662,17 +668,19 @@ class TableBuilder:
             )
         self._origin = self._origin.after(event)
 
-    def _own(self) -> None:
+    def _copy_shared_maps(self) -> None:
         if not self._owns:
             # What was read of a record stays as it is and is decoded on access.
             self._tags, self._statistics = copy(self._tags), dict(self._statistics)
             self._puffin = dict(self._puffin)
             self._owns = True
 
-    def _tag(self, event: TagCreated | TagReplaced | TagDeleted, _author: str, moment: int) -> None:
+    def _fold_tag_event(
+        self, event: TagCreated | TagReplaced | TagDeleted, _author: str, moment: int
+    ) -> None:
         origin = self._origin
         if isinstance(origin, IcebergOriginBuilder):
-            self._refuse_mirrored(event, origin)
+            self._refuse_if_mirrored(event, origin)
             origin.tag(event, self.version, moment)
             return
         exists = event.tag_name in self._tags
@@ -681,13 +689,13 @@ class TableBuilder:
                 f"tag {event.tag_name!r} {'exists' if exists else 'does not exist'}",
                 kind="ILLEGAL_STATE",
             )
-        self._own()
+        self._copy_shared_maps()
         if isinstance(event, TagDeleted):
             del self._tags[event.tag_name]
-            self._drop_statistics()
+            self._drop_unreadable_statistics()
             return
         if isinstance(origin, PaimonOrigin):
-            is_there = event.snapshot_id in origin.every
+            is_there = event.snapshot_id in origin.readable_snapshots
         else:
             is_there = 1 <= event.snapshot_id <= self._snapshots.last_id
         if not is_there:
@@ -698,33 +706,33 @@ class TableBuilder:
         retained = event.time_retained_millis
         kept_millis = None if retained is UNSET else retained
         self._tags[event.tag_name] = Tag(event.tag_name, event.snapshot_id, moment, kept_millis)
-        self._drop_statistics()
+        self._drop_unreadable_statistics()
 
-    def _expire(self, event: SnapshotsExpired, _author: str, _moment: int) -> None:
+    def _expire_snapshots(self, event: SnapshotsExpired, _author: str, _moment: int) -> None:
         match self._origin:
             case NativeOrigin() | DeltaOrigin():
-                self._expire_counted(event)
+                self._expire_ledger_snapshots(event)
             case PaimonOrigin() as paimon:
                 earliest = event.earliest_snapshot_id
                 if paimon.is_promoted:
-                    self._refuse_gone(earliest)
-                self._origin = paimon.expired(earliest, self._tagged())
+                    self._refuse_invalid_expiry(earliest)
+                self._origin = paimon.without_expired(earliest, self._tagged_snapshot_ids())
                 self._earliest_snapshot_id = earliest
             case IcebergOriginBuilder():
-                raise _in_iceberg(event)
+                raise _iceberg_table_error(event)
             case _:
                 assert_never(self._origin)
 
-    def _expire_counted(self, event: SnapshotsExpired) -> None:
+    def _expire_ledger_snapshots(self, event: SnapshotsExpired) -> None:
         earliest = event.earliest_snapshot_id
         if earliest >= BRANCH_IDS:
             self._branches.expire(event)
             return
-        self._refuse_gone(earliest)
+        self._refuse_invalid_expiry(earliest)
         self._earliest_snapshot_id = earliest
-        self._drop_statistics()
+        self._drop_unreadable_statistics()
 
-    def _refuse_gone(self, earliest: int) -> None:
+    def _refuse_invalid_expiry(self, earliest: int) -> None:
         if not self._earliest_snapshot_id <= earliest <= self.last_snapshot_id:
             raise InvalidChangeError(
                 f"snapshots before {earliest} cannot expire: those from "
@@ -732,21 +740,23 @@ class TableBuilder:
                 "and the newest stays"
             )
 
-    def _set_statistics(self, event: PartitionStatisticsSet, _author: str, _moment: int) -> None:
+    def _set_partition_statistics(
+        self, event: PartitionStatisticsSet, _author: str, _moment: int
+    ) -> None:
         file = event.partition_statistics
         # In Iceberg a snapshot may be added after its statistics, or removed before them.
         if not isinstance(self._origin, IcebergOriginBuilder):
-            self._refuse_unknown(file.snapshot_id, file.statistics_path)
-        self._own()
+            self._refuse_unknown_snapshot(file.snapshot_id, file.statistics_path)
+        self._copy_shared_maps()
         self._statistics[file.snapshot_id] = file
 
-    def _set_puffin(self, event: StatisticsSet) -> None:
+    def _set_puffin_statistics(self, event: StatisticsSet) -> None:
         file = event.statistics
-        self._refuse_unknown(file.snapshot_id, file.statistics_path)
-        self._own()
+        self._refuse_unknown_snapshot(file.snapshot_id, file.statistics_path)
+        self._copy_shared_maps()
         self._puffin[file.snapshot_id] = file
 
-    def _refuse_unknown(self, snapshot_id: int, path: str) -> None:
+    def _refuse_unknown_snapshot(self, snapshot_id: int, path: str) -> None:
         """Reject statistics of a snapshot that main never had.
 
         Raises:
@@ -758,26 +768,26 @@ class TableBuilder:
             )
 
     def _correct_clock(self, event: ClockCorrected, _author: str, moment: int) -> None:
-        correction = correction_of(event, self.version, moment)
+        correction = clock_correction_of(event, self.version, moment)
         latest = correction.true_time_millis
         self._corrections = (*self._corrections, correction)
-        self._snapshots.correct(latest)
-        self._branches.correct(latest)
+        self._snapshots.clamp_times(latest)
+        self._branches.clamp_times(latest)
         match self._origin:
             case NativeOrigin() | DeltaOrigin():
                 pass
             case PaimonOrigin() as paimon:
-                self._origin = paimon.not_after(latest)
+                self._origin = paimon.with_times_clamped(latest)
             case IcebergOriginBuilder() as iceberg:
-                iceberg.correct(latest)
+                iceberg.clamp_times(latest)
             case _:
                 assert_never(self._origin)
         self._schema_millis = min(self._schema_millis, latest)
         self._frozen_schema = None
         self._created = (min(self._created[0], latest), self._created[1])
-        self._tags = {name: tag.not_after(latest) for name, tag in self._tags.items()}
+        self._tags = {name: tag.with_times_clamped(latest) for name, tag in self._tags.items()}
 
-    def _raise_rules(self, event: FormatRulesRaised, _author: str, _moment: int) -> None:
+    def _raise_format_rules(self, event: FormatRulesRaised, _author: str, _moment: int) -> None:
         for name, number in event.rules.items():
             if number <= self._format_rules.get(name, 1):
                 raise InvalidChangeError(
@@ -787,14 +797,16 @@ class TableBuilder:
                 )
         self._format_rules = {**self._format_rules, **event.rules}
 
-    def _drop_statistics(self) -> None:
+    def _drop_unreadable_statistics(self) -> None:
         """Remove statistics of snapshots that can no longer be read."""
         if isinstance(self._origin, PaimonOrigin):
-            self._origin = self._origin.keeping(self._tagged())
+            self._origin = self._origin.without_untagged_expired(self._tagged_snapshot_ids())
         if not self._statistics and not self._puffin:
             return
-        self._own()
-        held = self._tagged() | {each.base_snapshot_id for each in self.branches.values()}
+        self._copy_shared_maps()
+        held = self._tagged_snapshot_ids() | {
+            each.base_snapshot_id for each in self.branches.values()
+        }
         for each in {*self._statistics, *self._puffin}:
             if each < self._earliest_snapshot_id and each not in held:
                 self._statistics.pop(each, None)
@@ -803,7 +815,7 @@ class TableBuilder:
     def _freeze_schema(self) -> Schema:
         return self._schema.freeze(schema_id=self._schema_id, time_millis=self._schema_millis)
 
-    def _schema_now(self) -> Schema:
+    def _current_schema(self) -> Schema:
         if not self.version:
             # Every transaction that changes the schema gives it a new id, but only when it ends.
             return self._freeze_schema()
@@ -818,7 +830,7 @@ class TableBuilder:
         created_at, created_by = self._created
         updated_at, updated_by = self._updated
         self._owns = False
-        origin, schema = self.origin, self._schema_now()
+        origin, schema = self.origin, self._current_schema()
         tags: Mapping[str, Tag] = self._tags
         match origin:
             case NativeOrigin() | DeltaOrigin():
@@ -866,16 +878,16 @@ class TableBuilder:
         )
 
 
-def _in_iceberg(event: TableEvent) -> InvalidChangeError:
+def _iceberg_table_error(event: TableEvent) -> InvalidChangeError:
     return InvalidChangeError(
         f"{type(event).__name__} is not valid in a table that was imported from Iceberg",
         kind="ILLEGAL_STATE",
     )
 
 
-def _uncreated() -> InvalidChangeError:
+def _not_created_error() -> InvalidChangeError:
     return InvalidChangeError("a table begins with its creation, and has none yet")
 
 
-def _sealed() -> TableDroppedError:
+def _table_dropped_error() -> TableDroppedError:
     return TableDroppedError("the table was dropped; nothing can follow in its stream")

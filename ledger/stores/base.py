@@ -41,14 +41,17 @@ class Clock(NamedTuple):
         return self.read_millis + round((time.monotonic() - self.read_s) * 1000)
 
 
-def clock_of(date: str | None) -> Clock | None:
+def clock_from_date(date: str | None) -> Clock | None:
     """Return the clock of a server by its response's `Date` header; None without a valid one.
 
     Args:
         date: The header of a response just received; its unit is the second (RFC 9110, 5.6.7).
 
     Example:
-        >>> clock_of("Sun, 06 Nov 1994 08:49:37 GMT").read_millis, clock_of("yesterday")
+        >>> (
+        ...     clock_from_date("Sun, 06 Nov 1994 08:49:37 GMT").read_millis,
+        ...     clock_from_date("yesterday"),
+        ... )
         (784111777500, None)
     """
     # Imported here: only writers to object stores need it.
@@ -79,10 +82,10 @@ class Turn(Protocol):
     before it is durable, so that a loss of power leaves no file without its predecessors.
     """
 
-    def goes_on_with(self, key: str) -> None:
+    def announce_create(self, key: str) -> None:
         """Announce that this thread creates `key` next and keeps the lock afterwards."""
 
-    def ends_with(self, key: str) -> None:
+    def announce_last_create(self, key: str) -> None:
         """Announce that this thread creates `key` next; the lock is released once it is visible.
 
         The file is not durable by then, so it counts as created only when `create` returns. If the

@@ -15,7 +15,7 @@ T = TypeVar("T")
 A = TypeVar("A")
 
 
-def do_each(do: Callable[[T], None], things: Iterable[T]) -> None:
+def run_concurrently(do: Callable[[T], None], things: Iterable[T]) -> None:
     """Call `do` for each thing, in no order, up to `AT_ONCE` at a time in threads.
 
     Returns once all threads are done, or raises the error of the first call that failed. The
@@ -68,7 +68,7 @@ def answers(ask: Callable[[T], A], things: Sequence[T]) -> list[A]:
     def ask_for(place: int) -> None:
         found[place] = ask(things[place])
 
-    do_each(ask_for, range(len(things)))
+    run_concurrently(ask_for, range(len(things)))
     return [found[place] for place in range(len(things))]
 
 

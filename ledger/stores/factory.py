@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ledger.model.credentials import advice, carries_credentials, shown
+from ledger.model.credentials import carries_credentials, credentials_error_text, shown
 from ledger.model.errors import StoreError
 from ledger.stores.base import Store, folder_of
 from ledger.stores.local import LocalStore
@@ -59,7 +59,7 @@ def open_store(url: str, storage_options: Mapping[str, Any] | None = None) -> St
         ('memory://docs', 'file:///data/lake')
     """
     if carries_credentials(url):
-        raise StoreError(advice(url))
+        raise StoreError(credentials_error_text(url))
     match = _scheme_of(url)
     scheme = "" if match is None else (match[1] or match[2]).lower()
     service = _service_of(scheme)
@@ -74,11 +74,11 @@ def open_store(url: str, storage_options: Mapping[str, Any] | None = None) -> St
             f"{sorted(storage_options)}; leave them out"
         )
     if match is None:
-        return LocalStore(_local_path(url))
+        return LocalStore(_expand_local_path(url))
     if scheme == "memory" and match[0].endswith("://"):
         return MemoryStore(url[match.end() :])
     if scheme == "file" and not match[0].endswith("::"):
-        return LocalStore(_file_path(url))
+        return LocalStore(_path_of_file_url(url))
     raise StoreError(
         f"{shown(url)!r} cannot hold a ledger: {scheme!r} is not on the list of stores with a "
         f"proven conditional create, and without one, commits get lost"
@@ -114,7 +114,7 @@ def _service_of(scheme: str) -> Service | None:
     return service_of(scheme)
 
 
-def _local_path(url: str) -> str:
+def _expand_local_path(url: str) -> str:
     if not url or "\0" in url:
         raise StoreError(f"{url!r} is no path; give {_SUPPORTED}")
     # Imported here: slow, compared to the start of a program.
@@ -129,7 +129,7 @@ def _local_path(url: str) -> str:
         ) from error
 
 
-def _file_path(url: str) -> str:
+def _path_of_file_url(url: str) -> str:
     path = url[len("file:") :].removeprefix("//")
     if not path.startswith("/") or "\0" in path:
         raise StoreError(
@@ -150,7 +150,7 @@ class Check(NamedTuple):
     holds: bool
 
 
-def examine(store: Store, key: str) -> Iterator[Check]:
+def check_store(store: Store, key: str) -> Iterator[Check]:
     """Yield checks of a store's required behaviour on a key, which is deleted afterwards.
 
     Args:
@@ -163,7 +163,7 @@ def examine(store: Store, key: str) -> Iterator[Check]:
 
     Example:
         >>> from ledger.stores.memory import MemoryStore
-        >>> all(check.holds for check in examine(MemoryStore("examined"), "a/b"))
+        >>> all(check.holds for check in check_store(MemoryStore("examined"), "a/b"))
         True
     """
     try:

@@ -19,7 +19,7 @@ from urllib.parse import unquote
 from attrs import evolve, frozen
 
 from ledger.locations import FAMILIES, LOCAL, Place, local_path, place_of
-from ledger.model.credentials import advice, carries_credentials, shown
+from ledger.model.credentials import carries_credentials, credentials_error_text, shown
 from ledger.model.errors import (
     InvalidInputError,
     MissingDependencyError,
@@ -66,14 +66,16 @@ def open_location(
         MissingDependencyError: The client library is not installed.
         StoreError: The client rejects the options.
     """
-    _validate(url)
+    _check_url(url)
     place = place_of(url, _ROOT)
     if place.family == LOCAL:
         from ledger.stores.regular_files import RegularFiles
 
-        return RegularFiles(), _path_here(url)
+        return RegularFiles(), _absolute_local_path(url)
     if place.family in FAMILIES:
-        return _object_store(place, storage_options or {}), f"{place.host}/{place.path}".rstrip("/")
+        return _object_storage_client(
+            place, storage_options or {}
+        ), f"{place.host}/{place.path}".rstrip("/")
     from fsspec.core import url_to_fs
 
     options = {} if place.family == MEMORY else dict(storage_options or {})
@@ -95,15 +97,15 @@ def absolute(path: str) -> Path:
         return Path(path).absolute()
 
 
-def _path_here(url: str) -> str:
+def _absolute_local_path(url: str) -> str:
     """Return the absolute path that a local path or URL names; keeps `..`."""
     path = local_path(url) or str(absolute(url))
     return path.rstrip("/") or "/"
 
 
-def _validate(url: str) -> None:
+def _check_url(url: str) -> None:
     if carries_credentials(url):
-        raise InvalidInputError(advice(url))
+        raise InvalidInputError(credentials_error_text(url))
     if "::" in url:
         raise InvalidInputError(
             f"{shown(url)!r} is a chain of file systems, and none is opened; name the file itself"
@@ -130,7 +132,7 @@ def _validate(url: str) -> None:
         )
 
 
-def _object_store(place: Place, storage_options: Mapping[str, Any]) -> AbstractFileSystem:
+def _object_storage_client(place: Place, storage_options: Mapping[str, Any]) -> AbstractFileSystem:
     from ledger.stores.services import client_of
 
     filesystem: AbstractFileSystem = client_of(place.family, place.host, storage_options)
@@ -155,10 +157,10 @@ def endpoint_of(url: str, storage_options: Mapping[str, Any] | None = None) -> E
         >>> endpoint_of("s3a://lake/t"), endpoint_of("abfss://c@me.dfs.core.windows.net/t")
         (('s3', ''), ('abfs', 'me.dfs.core.windows.net'))
     """
-    return _endpoint(place_of(url, _ROOT), storage_options or {})
+    return _resolve_endpoint(place_of(url, _ROOT), storage_options or {})
 
 
-def _endpoint(place: Place, options: Mapping[str, Any]) -> Endpoint:
+def _resolve_endpoint(place: Place, options: Mapping[str, Any]) -> Endpoint:
     if place.family in {LOCAL, MEMORY, "s3", "gs"}:
         return place.family, ""
     if place.family == "abfs":
@@ -168,14 +170,14 @@ def _endpoint(place: Place, options: Mapping[str, Any]) -> Endpoint:
     return place.family, place.host
 
 
-def behind_links(place: Place) -> Place:
+def resolve_symlinks(place: Place) -> Place:
     """Return a place with the symbolic links of a local path resolved."""
     if place.family != LOCAL:
         return place
     return place_of(os.path.realpath(f"/{place.path}"))
 
 
-def _leads_up(path: str) -> bool:
+def _has_parent_segments(path: str) -> bool:
     """Return whether a path has `..` segments, by which a server may leave the folder."""
     return ".." in unquote(path).replace("\\", "/").split("/")
 
@@ -209,19 +211,19 @@ class FileAccess:
             (True, False)
         """
         try:
-            _validate(url)
+            _check_url(url)
         except InvalidInputError:
             return False
-        return self._permits(url)
+        return self._is_permitted(url)
 
-    def _permits(self, url: str) -> bool:
-        if self._endpoint(url) in self.endpoints:
+    def _is_permitted(self, url: str) -> bool:
+        if self._resolve_endpoint(url) in self.endpoints:
             return True
         place = place_of(url, _ROOT)
-        real = behind_links(place)
-        if place.family != LOCAL and _leads_up(place.path):
+        real = resolve_symlinks(place)
+        if place.family != LOCAL and _has_parent_segments(place.path):
             return False
-        return any(behind_links(each).holds(real) for each in self.folders)
+        return any(resolve_symlinks(each).holds(real) for each in self.folders)
 
     def check(self, url: str) -> None:
         """Check that a URL may be opened.
@@ -230,8 +232,8 @@ class FileAccess:
             InvalidInputError: As of `open_location`.
             UnsupportedError: It is outside of the permitted locations.
         """
-        _validate(url)
-        if not self._permits(url):
+        _check_url(url)
+        if not self._is_permitted(url):
             raise UnsupportedError(
                 f"{shown(url)} was not opened: it is outside of the locations that may be read "
                 "here. If you trust what names it, allow its folder: ledger.open(..., "
@@ -240,12 +242,12 @@ class FileAccess:
 
     def options_at(self, url: str) -> Mapping[str, Any]:
         """Return the client options for a URL: none for other services than `home`."""
-        return self.options if self._endpoint(url) == self.home else {}
+        return self.options if self._resolve_endpoint(url) == self.home else {}
 
-    def _endpoint(self, url: str) -> Endpoint:
+    def _resolve_endpoint(self, url: str) -> Endpoint:
         place = place_of(url, _ROOT)
         is_near = place.family == self.home[0]
-        found = _endpoint(place, self.options if is_near else {})
+        found = _resolve_endpoint(place, self.options if is_near else {})
         # An Azure URL without an account refers to that of the ledger.
         return self.home if is_near and not found[1] else found
 
@@ -261,7 +263,7 @@ class FileAccess:
         place = place_of(url, _ROOT)
         if place.family == LOCAL:
             # The resolved path that was checked: after a link, `..` leads elsewhere.
-            return open_location(f"/{behind_links(place).path}")
+            return open_location(f"/{resolve_symlinks(place).path}")
         if place.family == "abfs" and "@" not in place.host and self.home[1]:
             url = f"abfss://{place.host}@{self.home[1]}/{place.path}"
         return open_location(url, self.options_at(url))
@@ -275,10 +277,10 @@ class FileAccess:
             UnsupportedError: As of `check`.
         """
         filesystem, path = self.open(url)
-        return read_whole(filesystem, path, url)
+        return read_limited(filesystem, path, url)
 
 
-def read_whole(filesystem: AbstractFileSystem, path: str, url: str) -> bytes:
+def read_limited(filesystem: AbstractFileSystem, path: str, url: str) -> bytes:
     """Return the bytes of a file of at most `MAX_FILE_BYTES`.
 
     Args:

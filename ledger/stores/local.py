@@ -40,7 +40,7 @@ from ledger.stores.base import (
     folder_prefix,
     is_key,
 )
-from ledger.stores.concurrency import do_each
+from ledger.stores.concurrency import run_concurrently
 
 try:
     import fcntl as fcntl  # noqa: PLC0414 - the lock takes it from here
@@ -220,7 +220,7 @@ def walk(base: str, prefix: str) -> Iterator[str]:
     """
     # The folder's part of a key is checked once for all of its files.
     is_folder = not prefix or is_key(f"{prefix}a")
-    for key, entry in _entries(base, prefix):
+    for key, entry in _walk_files(base, prefix):
         name = entry.name
         is_here = is_folder and len(key) == len(prefix) + len(name)
         if (is_key(name) if is_here else is_key(key)) and entry.is_file():
@@ -233,7 +233,7 @@ def drafts(base: str, prefix: str) -> Iterator[tuple[str, int]]:
     Yields:
         The path below `base`, and the time in Unix milliseconds.
     """
-    for path, entry in _entries(base, prefix):
+    for path, entry in _walk_files(base, prefix):
         if _is_draft(entry.name):
             # Its writer may have finished meanwhile.
             with suppress(*ABSENT):
@@ -242,7 +242,7 @@ def drafts(base: str, prefix: str) -> Iterator[tuple[str, int]]:
                     yield path, found.st_mtime_ns // 1_000_000
 
 
-def _entries(base: str, prefix: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+def _walk_files(base: str, prefix: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
     """Yield the entries in `base + prefix` and below that are not folders, with their paths."""
     try:
         entries = os.scandir(base + prefix)
@@ -252,12 +252,12 @@ def _entries(base: str, prefix: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
         for entry in entries:
             path = prefix + entry.name
             if entry.is_dir(follow_symlinks=False):
-                yield from _entries(base, f"{path}/")
+                yield from _walk_files(base, f"{path}/")
             else:
                 yield path, entry
 
 
-class _Advice(NamedTuple):
+class _ErrorAdvice(NamedTuple):
     """Kind and next step of a `StoreError`.
 
     Attributes:
@@ -269,27 +269,27 @@ class _Advice(NamedTuple):
     step: str
 
 
-_NO_SPACE: Final = _Advice("NO_SPACE", "free some space or raise the quota")
-_READ_ONLY: Final = _Advice("READ_ONLY", "mount it for writing, or write to another place")
-_NO_PERMISSION: Final = _Advice("NO_PERMISSION", "allow this user to write there")
-_NO_FOLDER: Final = _Advice(
+_NO_SPACE: Final = _ErrorAdvice("NO_SPACE", "free some space or raise the quota")
+_READ_ONLY: Final = _ErrorAdvice("READ_ONLY", "mount it for writing, or write to another place")
+_NO_PERMISSION: Final = _ErrorAdvice("NO_PERMISSION", "allow this user to write there")
+_NO_FOLDER: Final = _ErrorAdvice(
     "NO_FOLDER", "a file is in the place of a folder, or the reverse; inspect it and move it away"
 )
-_NAME: Final = _Advice("NAME_TOO_LONG", "use a shorter path")
-_MANY_FILES: Final = _Advice(
+_NAME: Final = _ErrorAdvice("NAME_TOO_LONG", "use a shorter path")
+_MANY_FILES: Final = _ErrorAdvice(
     "TOO_MANY_FILES", "open fewer files at once or raise the limit (ulimit -n)"
 )
-_NO_LINKS: Final = _Advice(
+_NO_LINKS: Final = _ErrorAdvice(
     "NO_HARD_LINKS",
     "its file system does not support hard links, which make a commit appear atomically; put the "
     "ledger on another one, such as ext4, XFS, Btrfs, APFS or NFS",
 )
-_OTHER: Final = _Advice("STORE", "check the disk")
+_OTHER: Final = _ErrorAdvice("STORE", "check the disk")
 
 _BY_ERRNO: Final = {
     errno.ENOSPC: _NO_SPACE,
     errno.EDQUOT: _NO_SPACE,
-    errno.EFBIG: _Advice("TOO_LARGE", "allow larger files there (ulimit -f)"),
+    errno.EFBIG: _ErrorAdvice("TOO_LARGE", "allow larger files there (ulimit -f)"),
     errno.EROFS: _READ_ONLY,
     errno.EACCES: _NO_PERMISSION,
     errno.EPERM: _NO_PERMISSION,
@@ -297,7 +297,7 @@ _BY_ERRNO: Final = {
     errno.EEXIST: _NO_FOLDER,
     errno.EISDIR: _NO_FOLDER,
     errno.ELOOP: _NO_FOLDER,
-    errno.ENOENT: _Advice("STORE", "its folder was removed meanwhile"),
+    errno.ENOENT: _ErrorAdvice("STORE", "its folder was removed meanwhile"),
     errno.ENAMETOOLONG: _NAME,
     errno.EMFILE: _MANY_FILES,
     errno.ENFILE: _MANY_FILES,
@@ -328,17 +328,17 @@ def refusal(url: str, what: str, error: OSError) -> StoreError:
         >>> refusal("file:///lake", "create 'log/0'", full).kind
         'NO_SPACE'
     """
-    return _refusal(url, what, error, _BY_ERRNO.get(error.errno or 0, _OTHER))
+    return _store_error(url, what, error, _BY_ERRNO.get(error.errno or 0, _OTHER))
 
 
 def refusal_of_link(url: str, what: str, error: OSError) -> StoreError:
     """Return the error for a failed link of a complete file; see `refusal`."""
     if error.errno in _NO_LINK:
-        return _refusal(url, what, error, _NO_LINKS)
+        return _store_error(url, what, error, _NO_LINKS)
     return refusal(url, what, error)
 
 
-def _refusal(url: str, what: str, error: OSError, advice: _Advice) -> StoreError:
+def _store_error(url: str, what: str, error: OSError, advice: _ErrorAdvice) -> StoreError:
     number = error.errno or 0
     said = os.strerror(number) if number else str(error)
     if number in errno.errorcode:
@@ -385,43 +385,43 @@ class FolderLock:
 
     def __enter__(self) -> Self:
         try:
-            self._descriptor = _locked(self._path)
+            self._descriptor = _open_and_lock(self._path)
         except OSError as error:
             raise refusal(self._url, f"lock {os.path.dirname(self._path)!r}", error) from error
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._forget()
-        self._let_in()
+        self._withdraw_announcement()
+        self._unlock_file()
 
-    def goes_on_with(self, key: str) -> None:
-        """See `Turn.goes_on_with`."""
-        self._creates(key, _nothing)
+    def announce_create(self, key: str) -> None:
+        """See `Turn.announce_create`."""
+        self._announce_create(key, _do_nothing)
 
-    def ends_with(self, key: str) -> None:
-        """See `Turn.ends_with`."""
-        self._creates(key, self._let_in)
+    def announce_last_create(self, key: str) -> None:
+        """See `Turn.announce_last_create`."""
+        self._announce_create(key, self._unlock_file)
 
-    def _creates(self, key: str, shown: Callable[[], None]) -> None:
-        self._forget()
+    def _announce_create(self, key: str, shown: Callable[[], None]) -> None:
+        self._withdraw_announcement()
         self._created = get_ident(), self._base + key
         _next[self._created] = shown
 
-    def _forget(self) -> None:
+    def _withdraw_announcement(self) -> None:
         if self._created is not None:
             _next.pop(self._created, None)
 
-    def _let_in(self) -> None:
+    def _unlock_file(self) -> None:
         # Only once: the descriptor's number may be reused for another file afterwards.
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor in _held:
             # Unlock explicitly: a child forked meanwhile shares the lock and would keep it.
             with whatever_happens:
                 fcntl.flock(descriptor, fcntl.LOCK_UN)
-            _release(descriptor)
+            _close_descriptor(descriptor)
 
 
-def in_order(path: str, folder: int) -> AbstractContextManager[Callable[[], None]]:
+def lock_while_linking(path: str, folder: int) -> AbstractContextManager[Callable[[], None]]:
     """Return a context manager in which to link a file and make it durable.
 
     If the file was announced to a `Turn`, the folder is locked meanwhile, so that the next file
@@ -435,14 +435,14 @@ def in_order(path: str, folder: int) -> AbstractContextManager[Callable[[], None
         A context manager that yields a function to be called once the file is visible.
     """
     shown = _next.pop((get_ident(), path), None) if _next else None
-    return _ALONE if shown is None else _folder_locked(folder, shown)
+    return _ALONE if shown is None else _hold_folder_lock(folder, shown)
 
 
 @contextmanager
-def _folder_locked(folder: int, shown: Callable[[], None]) -> Iterator[Callable[[], None]]:
+def _hold_folder_lock(folder: int, shown: Callable[[], None]) -> Iterator[Callable[[], None]]:
     """Lock a folder itself, as announced creates do until its entries are durable."""
     # Where folders cannot be locked, the lock of the turn is held until its end instead.
-    then = _nothing
+    then = _do_nothing
     _held.add(folder)
     try:
         with suppress(OSError):
@@ -456,38 +456,38 @@ def _folder_locked(folder: int, shown: Callable[[], None]) -> Iterator[Callable[
                 fcntl.flock(folder, fcntl.LOCK_UN)
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Do nothing."""
 
 
-_ALONE: Final = nullcontext(_nothing)
+_ALONE: Final = nullcontext(_do_nothing)
 
 
-def _locked(path: str) -> int:
-    descriptor = _open(path)
+def _open_and_lock(path: str) -> int:
+    descriptor = _open_creating_folder(path)
     _held.add(descriptor)
     try:
-        _lock(descriptor)
+        _lock_exclusively(descriptor)
     except BaseException:
-        _release(descriptor)
+        _close_descriptor(descriptor)
         raise
     return descriptor
 
 
-def _release(descriptor: int) -> None:
+def _close_descriptor(descriptor: int) -> None:
     _held.discard(descriptor)
     os.close(descriptor)
 
 
-def _open(path: str) -> int:
+def _open_creating_folder(path: str) -> int:
     try:
-        return _opened(path)
+        return _open_lock_file(path)
     except FileNotFoundError:
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        return _opened(path)
+        return _open_lock_file(path)
 
 
-def _opened(path: str) -> int:
+def _open_lock_file(path: str) -> int:
     try:
         # NFS needs a file open for writing for an exclusive lock.
         return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -497,7 +497,7 @@ def _opened(path: str) -> int:
         return os.open(path, os.O_RDONLY | os.O_CREAT, 0o666)
 
 
-def _lock(descriptor: int) -> None:
+def _lock_exclusively(descriptor: int) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
     except OSError as error:
@@ -505,15 +505,15 @@ def _lock(descriptor: int) -> None:
             raise
 
 
-def _leave_to_the_parent() -> None:
+def _close_locks_after_fork() -> None:
     # A forked child must not keep a copy of the descriptors: the locks would outlive their owner.
     for descriptor in [*_held]:
-        _release(descriptor)
+        _close_descriptor(descriptor)
     _next.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_leave_to_the_parent)
+    os.register_at_fork(after_in_child=_close_locks_after_fork)
 
 
 _TOGETHER: Final = 256
@@ -585,12 +585,12 @@ class LocalStore:
             # miss a file for lack of permissions.
             if os.access(place, os.F_OK) and _is_file(place):
                 return False
-            folder, draft = self._open_durable(path), draft_name()
+            folder, draft = self._open_durable_folder(path), draft_name()
             try:
                 self._write_draft(folder, draft, body)
                 may_be_visible = True
-                with in_order(place, folder) as shown:
-                    if not self._publish(folder, draft, name):
+                with lock_while_linking(place, folder) as shown:
+                    if not self._link_unless_exists(folder, draft, name):
                         return False
                     shown()
                     # Sync through the descriptor that was linked into: certainly the same folder.
@@ -622,7 +622,8 @@ class LocalStore:
             try:
                 paths = {os.path.dirname(self._base + key) for key in missing}
                 folders = {
-                    path: stack.enter_context(self._durable_folder(path)) for path in sorted(paths)
+                    path: stack.enter_context(self._opened_durable_folder(path))
+                    for path in sorted(paths)
                 }
                 drafts = {
                     key: (folders[os.path.dirname(self._base + key)], draft_name())
@@ -630,15 +631,17 @@ class LocalStore:
                 }
                 for each in drafts.values():
                     stack.callback(remove_draft, *each)
-                do_each(lambda key: self._write_draft(*drafts[key], missing[key]), missing)
+                run_concurrently(lambda key: self._write_draft(*drafts[key], missing[key]), missing)
             except OSError as error:
                 raise refusal(self.url, "create files", error) from error
             for step in steps:
                 for key, body in step.items():
                     draft = drafts.get(key)
-                    if draft is None or not self._publish(*draft, key.rpartition("/")[2]):
+                    if draft is None or not self._link_unless_exists(
+                        *draft, key.rpartition("/")[2]
+                    ):
                         met(key, body)
-            do_each(self._sync, folders.values())
+            run_concurrently(self._sync, folders.values())
 
     def _write_draft(self, folder: int, name: str, body: bytes) -> None:
         file = open_draft(folder, name)
@@ -664,7 +667,7 @@ class LocalStore:
         if body is None:
             return None
         path = os.path.dirname(self._base + key)
-        with self._durable_folder(path) as folder:
+        with self._opened_durable_folder(path) as folder:
             self._sync(folder)
         return body
 
@@ -675,7 +678,7 @@ class LocalStore:
         while begin < len(keys):
             # Most callers read the next key only, to see whether it exists.
             some = keys[begin : begin + size]
-            folder, names = _in_one_folder(some)
+            folder, names = _split_common_folder(some)
             if names:
                 yield from read_names(base + folder, names)
             else:
@@ -716,7 +719,7 @@ class LocalStore:
         path, _, name = (self._base + key).rpartition("/")
         may_be_visible = False
         try:
-            with self._durable_folder(path) as folder, create_draft(folder) as (draft, file):
+            with self._opened_durable_folder(path) as folder, create_draft(folder) as (draft, file):
                 write(file, body)
                 self._sync(file)
                 may_be_visible = True
@@ -759,7 +762,7 @@ class LocalStore:
         if self._durable is Durability.FSYNC:
             sync(descriptor)
 
-    def _publish(self, folder: int, draft: str, name: str) -> bool:
+    def _link_unless_exists(self, folder: int, draft: str, name: str) -> bool:
         try:
             self._link(folder, draft, name)
         except FileExistsError:
@@ -794,14 +797,14 @@ class LocalStore:
         os.link(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
 
     @contextmanager
-    def _durable_folder(self, path: str) -> Iterator[int]:
-        folder = self._open_durable(path)
+    def _opened_durable_folder(self, path: str) -> Iterator[int]:
+        folder = self._open_durable_folder(path)
         try:
             yield folder
         finally:
             os.close(folder)
 
-    def _open_durable(self, path: str) -> int:
+    def _open_durable_folder(self, path: str) -> int:
         if path in self._durable_folders:
             # Opening fails if it was removed.
             try:
@@ -846,7 +849,7 @@ def _is_file(path: str) -> bool:
         return False
 
 
-def _in_one_folder(keys: Sequence[str]) -> tuple[str, list[str]]:
+def _split_common_folder(keys: Sequence[str]) -> tuple[str, list[str]]:
     """Return the common folder of keys and their names in it; no names if there is none."""
     if len(keys) == 1:
         return "", []

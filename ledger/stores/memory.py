@@ -24,11 +24,11 @@ from ledger.stores.base import (
 from ledger.stores.concurrency import create_one_by_one
 
 
-class _Body(bytes):
+class _CreatedBody(bytes):
     """Bytes of one create: a separate object, which its creator recognises by identity."""
 
 
-class _Memory:
+class _SharedBodies:
     """Bodies and locks that all stores of one name share."""
 
     def __init__(self) -> None:
@@ -41,16 +41,16 @@ class _Memory:
 
 
 # Two opens of one URL have to see the same data, so the names live as long as the process.
-_memories: Final[dict[str, _Memory]] = {}
+_memories: Final[dict[str, _SharedBodies]] = {}
 
 
-def _free_locks() -> None:
+def _reset_locks_after_fork() -> None:
     for each in [*_memories.values()]:
         each.after_fork()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_free_locks)
+    os.register_at_fork(after_in_child=_reset_locks_after_fork)
 
 
 class MemoryStore:
@@ -73,7 +73,7 @@ class MemoryStore:
         self._name = name
         shared, _, folder = name.partition("/")
         self._base = folder_prefix(folder)
-        self._memory = _memories.setdefault(shared, _Memory())
+        self._memory = _memories.setdefault(shared, _SharedBodies())
 
     def __repr__(self) -> str:
         return f"MemoryStore({self._name!r})"
@@ -101,7 +101,7 @@ class MemoryStore:
         """See `Store.create`."""
         check_key(key)
         check_body(key, body)
-        mine = _Body(body)
+        mine = _CreatedBody(body)
         return self._memory.bodies.setdefault(self._base + key, mine) is mine
 
     def create_many(

@@ -124,7 +124,7 @@ _LONGEST_CHAIN: Final = 8
 
 
 @frozen
-class Reply:
+class ErrorResponse:
     """Status and error code of a server's response, as far as the client passed them on.
 
     Attributes:
@@ -139,14 +139,14 @@ class Reply:
         return " ".join(str(each) for each in (self.status, self.code) if each)
 
 
-def answer_of(error: BaseException) -> Answer:
+def classify_failure(error: BaseException) -> Answer:
     """Return the classification of a client's exception.
 
     Example:
-        >>> answer_of(FileNotFoundError("a")), answer_of(ConnectionResetError())
+        >>> classify_failure(FileNotFoundError("a")), classify_failure(ConnectionResetError())
         (<Answer.ABSENT: 'absent'>, <Answer.UNKNOWN: 'unknown'>)
     """
-    cause = cause_of(error)
+    cause = error_response(error)
     if cause.code in _BY_CODE:
         return _BY_CODE[cause.code]
     if cause.status is not None:
@@ -158,7 +158,7 @@ def answer_of(error: BaseException) -> Answer:
         if isinstance(error, kind):
             return answer
     # Only clients' exceptions: one of the ledger's own in the chain may have the same name.
-    names = (type(each).__name__ for each in _chain(error) if _is_clients(each))
+    names = (type(each).__name__ for each in _error_chain(error) if _is_client_error(each))
     return next((_BY_NAME[name] for name in names if name in _BY_NAME), Answer.UNKNOWN)
 
 
@@ -170,11 +170,11 @@ def refusal(root: BucketRoot, what: str, error: Exception) -> StoreError | None:
         what: The attempted operation, as in `create 'log/0'`.
         error: The client's exception; its text is left out, since it may quote a credential.
     """
-    found = _REFUSALS.get(answer_of(error))
+    found = _REFUSALS.get(classify_failure(error))
     if found is None:
         return None
     kind, step = found
-    cause = str(cause_of(error))
+    cause = str(error_response(error))
     return StoreError(
         f"{root.url}: cannot {what}: {type(error).__name__}{f' ({cause})' if cause else ''}. "
         f"Nothing was written: {step.format(bucket=root.bucket)}, then try again",
@@ -190,7 +190,7 @@ def failure(root: BucketRoot, what: str, key: str, error: Exception) -> OSError:
     Raises:
         StoreError: There is no such bucket.
     """
-    answer, said = answer_of(error), str(cause_of(error))
+    answer, said = classify_failure(error), str(error_response(error))
     tried = f"cannot {what} {key!r} at {root.endpoint}: {type(error).__name__}"
     if answer is Answer.NO_BUCKET:
         raise StoreError(
@@ -213,7 +213,7 @@ def write_failure(root: BucketRoot, what: str, key: str, error: Exception) -> St
 
 
 @contextmanager
-def requesting(root: BucketRoot, what: str, key: str) -> Iterator[None]:
+def convert_request_errors(root: BucketRoot, what: str, key: str) -> Iterator[None]:
     """Convert a client's exception in the body to the error that `failure` returns.
 
     Raises:
@@ -239,9 +239,9 @@ def reading(place: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if not isinstance(error, OSError) and not _is_clients(error):
+        if not isinstance(error, OSError) and not _is_client_error(error):
             raise
-        answer, cause = answer_of(error), cause_of(error)
+        answer, cause = classify_failure(error), error_response(error)
         step = _NEXT_STEPS.get(answer)
         if step is None and cause.status is None:
             step = "no answer came; check the network and the storage_options, then try again"
@@ -252,24 +252,27 @@ def reading(place: str) -> Iterator[None]:
         ) from error
 
 
-def cause_of(error: BaseException) -> Reply:
+def error_response(error: BaseException) -> ErrorResponse:
     """Return the server's status and code, from the first exception of the chain with one."""
-    return next((found for each in _chain(error) if (found := _said(each)) is not None), Reply())
+    return next(
+        (found for each in _error_chain(error) if (found := _response_in(each)) is not None),
+        ErrorResponse(),
+    )
 
 
-def date_of(error: BaseException) -> str | None:
+def date_header_of(error: BaseException) -> str | None:
     """Return the `Date` header of the response that an exception is about; None if not kept.
 
     botocore and azure-core keep it, gcsfs does not.
     """
-    return next((found for each in _chain(error) if (found := _date(each))), None)
+    return next((found for each in _error_chain(error) if (found := _date_header(each))), None)
 
 
-def _is_clients(error: BaseException) -> bool:
+def _is_client_error(error: BaseException) -> bool:
     return type(error).__module__.partition(".")[0] in _CLIENTS
 
 
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
+def _error_chain(error: BaseException | None) -> Iterator[BaseException]:
     for _ in range(_LONGEST_CHAIN):
         if error is None:
             return
@@ -277,22 +280,22 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _said(error: BaseException) -> Reply | None:
+def _response_in(error: BaseException) -> ErrorResponse | None:
     response = getattr(error, "response", None)
     if isinstance(response, Mapping):
         # botocore: the parsed response; HEAD has no body, so that its code is the status again.
         status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-        return Reply(_number(status), str(response.get("Error", {}).get("Code", "")))
+        return ErrorResponse(_http_status(status), str(response.get("Error", {}).get("Code", "")))
     for name in ("status_code", "status", "code"):
         # azure-core, aiohttp and gcsfs, in this order.
-        status = _number(getattr(error, name, None))
+        status = _http_status(getattr(error, name, None))
         if status is not None:
             word = getattr(error, "error_code", None)
-            return Reply(status, str(getattr(word, "value", word) or ""))
+            return ErrorResponse(status, str(getattr(word, "value", word) or ""))
     return None
 
 
-def _date(error: BaseException) -> str | None:
+def _date_header(error: BaseException) -> str | None:
     response = getattr(error, "response", None)
     if isinstance(response, Mapping):
         headers = response.get("ResponseMetadata", {}).get("HTTPHeaders")
@@ -303,7 +306,7 @@ def _date(error: BaseException) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _number(value: Any) -> int | None:
+def _http_status(value: Any) -> int | None:
     if isinstance(value, str) and value.isdecimal():
         return int(value)
     return value if isinstance(value, int) and value >= 100 else None  # noqa: PLR2004 - HTTP's least

@@ -27,19 +27,19 @@ from ledger.stores.base import (
     Draft,
     check_body,
     check_key,
-    clock_of,
+    clock_from_date,
     folder_of,
     folder_prefix,
     held,
     is_key,
 )
-from ledger.stores.concurrency import do_each
+from ledger.stores.concurrency import run_concurrently
 from ledger.stores.object_errors import (
     Answer,
-    answer_of,
-    date_of,
+    classify_failure,
+    convert_request_errors,
+    date_header_of,
     failure,
-    requesting,
     write_failure,
 )
 from ledger.stores.services import ALWAYS, PROVEN, BucketRoot
@@ -85,7 +85,7 @@ def obstore_options(scheme: str, options: Mapping[str, Any]) -> dict[str, str]:
         {'access_key_id': 'mine', 'region': 'eu-west-1'}
     """
     names, done = _NAMES[scheme], {}
-    for name, value in _flat(options):
+    for name, value in _flatten_options(options):
         if name == "account_host":
             done["endpoint"] = f"https://{value}"
         elif name in names:
@@ -98,7 +98,7 @@ def obstore_options(scheme: str, options: Mapping[str, Any]) -> dict[str, str]:
     return done
 
 
-def _flat(options: Mapping[str, Any]) -> list[tuple[str, Any]]:
+def _flatten_options(options: Mapping[str, Any]) -> list[tuple[str, Any]]:
     found: list[tuple[str, Any]] = []
     for name, value in options.items():
         if name == "connection_string":
@@ -160,9 +160,9 @@ class ObstoreBucket:
         client = self.client
         try:
             # A multipart upload could not have the condition.
-            client.put(self._name(key), body, mode="create", use_multipart=False)
+            client.put(self._object_name(key), body, mode="create", use_multipart=False)
         except Exception as error:
-            if answer_of(error) is Answer.EXISTS:
+            if classify_failure(error) is Answer.EXISTS:
                 return False
             raise write_failure(self.root, "create", key, error) from error
         return True
@@ -174,52 +174,52 @@ class ObstoreBucket:
             return None
         self.put(key, body)
         client = self.client
-        with requesting(self.root, "read", key):
-            found = client.head(self._name(key))
+        with convert_request_errors(self.root, "read", key):
+            found = client.head(self._object_name(key))
         return Clock.at(found["last_modified"])
 
     def put(self, key: str, body: bytes) -> None:
         """See `BucketObjects.put`."""
         client = self.client
         try:
-            client.put(self._name(key), body, use_multipart=False)
+            client.put(self._object_name(key), body, use_multipart=False)
         except Exception as error:
             raise write_failure(self.root, "put", key, error) from error
 
     def get(self, keys: Sequence[str], *, end: int | None = None) -> list[bytes | OSError | None]:
         """See `BucketObjects.get`."""
         if len(keys) == 1:
-            return [self._get(keys[0], end)]
+            return [self._read_object(keys[0], end)]
         with ThreadPoolExecutor(len(keys)) as pool:
-            return list(pool.map(lambda key: self._get(key, end), keys))
+            return list(pool.map(lambda key: self._read_object(key, end), keys))
 
     def remove(self, key: str) -> None:
         """See `BucketObjects.remove`."""
         try:
-            self.client.delete(self._name(key))
+            self.client.delete(self._object_name(key))
         except Exception as error:
-            if answer_of(error) is not Answer.ABSENT:
+            if classify_failure(error) is not Answer.ABSENT:
                 raise failure(self.root, "delete", key, error) from error
 
     def names(self, prefix: str) -> list[str]:
         """See `BucketObjects.names`; `prefix` is a folder's."""
         start = self.root.prefix + prefix
         client = self.client
-        with requesting(self.root, "list", prefix):
+        with convert_request_errors(self.root, "list", prefix):
             pages = list(client.list(prefix=start or None))
         return [each["path"][len(self.root.prefix) :] for page in pages for each in page]
 
-    def _name(self, key: str) -> str:
+    def _object_name(self, key: str) -> str:
         return self.root.prefix + key
 
-    def _get(self, key: str, end: int | None) -> bytes | OSError | None:
-        client, name = self.client, self._name(key)
+    def _read_object(self, key: str, end: int | None) -> bytes | OSError | None:
+        client, name = self.client, self._object_name(key)
         try:
             if end is not None:
                 return bytes(client.get_range(name, start=0, end=end))
             return bytes(client.get(name).bytes())
         except Exception as error:  # noqa: BLE001 - returned in the place of the body
-            if answer_of(error) is Answer.ABSENT:
+            if classify_failure(error) is Answer.ABSENT:
                 return None
             read_error = failure(self.root, "read", key, error)
             read_error.__cause__ = error
@@ -319,8 +319,8 @@ class BucketObjects:
         try:
             self.client.pipe_file(path, body, mode="create")
         except Exception as error:
-            if answer_of(error) is Answer.EXISTS:
-                self._refused = clock_of(date_of(error))
+            if classify_failure(error) is Answer.EXISTS:
+                self._refused = clock_from_date(date_header_of(error))
                 return False
             raise write_failure(self.root, "create", key, error) from error
         return True
@@ -335,9 +335,9 @@ class BucketObjects:
         if self.root.service.scheme != "gs":
             return self._refused
         ask = self.client.call
-        with requesting(self.root, "read", key):
+        with convert_request_errors(self.root, "read", key):
             headers, _ = ask("GET", "b/{}/o/{}", self.root.bucket, self.root.prefix + key)
-        return clock_of(headers.get("Date"))
+        return clock_from_date(headers.get("Date"))
 
     def put(self, key: str, body: bytes) -> None:
         """Put an object, replacing any other."""
@@ -355,9 +355,9 @@ class BucketObjects:
         paths = [self.path(key) for key in keys]
         # A range of everything is one request; newer clients' cat_file requests the size first.
         ask = self.client.cat_ranges
-        with requesting(self.root, "read", keys[0]):
+        with convert_request_errors(self.root, "read", keys[0]):
             found = ask(paths, [0] * len(paths), [end] * len(paths))
-        return [self._body(key, each) for key, each in zip(keys, found, strict=True)]
+        return [self._unpack_body(key, each) for key, each in zip(keys, found, strict=True)]
 
     def remove(self, key: str) -> None:
         """Remove an object; does nothing if it is absent."""
@@ -365,22 +365,22 @@ class BucketObjects:
         try:
             self.client.rm_file(path)
         except Exception as error:
-            if answer_of(error) is not Answer.ABSENT:
+            if classify_failure(error) is not Answer.ABSENT:
                 raise failure(self.root, "delete", key, error) from error
 
     def names(self, prefix: str) -> list[str]:
         """Return all keys that begin with `prefix`, in no order."""
         start = self.root.prefix + prefix
-        with requesting(self.root, "list", prefix):
+        with convert_request_errors(self.root, "list", prefix):
             paths = self.client.find(self.root.bucket, prefix=start)
         # One client also lists other keys with a similar prefix.
         names = (path.removeprefix(f"{self.root.bucket}/") for path in paths)
         return [name[len(self.root.prefix) :] for name in names if name.startswith(start)]
 
-    def _body(self, key: str, found: bytes | Exception) -> bytes | OSError | None:
+    def _unpack_body(self, key: str, found: bytes | Exception) -> bytes | OSError | None:
         if isinstance(found, bytes | bytearray | memoryview):
             return bytes(found)
-        if answer_of(found) is Answer.ABSENT:
+        if classify_failure(found) is Answer.ABSENT:
             return None
         read_error = failure(self.root, "read", key, found)
         read_error.__cause__ = found
@@ -394,7 +394,7 @@ _FIRST: Final = b"The self-test of lakeledger wrote this. Deleting it does no ha
 _SECOND: Final = b"A second write went through, so this store loses commits.\n"
 
 
-class Objects(Protocol):
+class SelfTestObjects(Protocol):
     """Operations that the self-test needs; `BucketObjects` and `ObstoreBucket` have them."""
 
     def create(self, key: str, body: bytes) -> bool:
@@ -407,7 +407,7 @@ class Objects(Protocol):
         """Remove `key`."""
 
 
-def self_test(url: str, objects: Objects) -> None:
+def check_conditional_create(url: str, objects: SelfTestObjects) -> None:
     """Check that the store at `url` rejects the create of an existing key.
 
     The first test of a root writes twice and leaves the object. Later tests find it there: one
@@ -441,7 +441,7 @@ class ObjectStore:
     """Store below a folder of a bucket.
 
     A write is durable when the service acknowledges it, and reads are strongly consistent, so
-    `confirm` is `read`. The first create of a process runs the `self_test`, which costs one
+    `confirm` is `read`. The first create of a process runs `check_conditional_create`, one more
     request; opening and reading cost none.
 
     Other processes are not locked out: `lock` excludes threads of this process only.
@@ -501,7 +501,7 @@ class ObjectStore:
                 if self.create(*file):
                     created.add(file[0])
 
-            do_each(create, step.items())
+            run_concurrently(create, step.items())
             for key in step.keys() - created:
                 met(key, step[key])
 
@@ -514,14 +514,14 @@ class ObjectStore:
 
     def ask_clock(self) -> Clock | None:
         """See `Store.ask_clock`; costs a request."""
-        self_test(self.url, self._bucket)
+        check_conditional_create(self.url, self._bucket)
         _proven[self._place] = self._bucket.clock(PROBE)
         return _proven[self._place]
 
     def read(self, key: str) -> bytes | None:
         """See `Store.read`."""
         check_key(key)
-        return _body(self._bucket.get([key])[0])
+        return _unpack_body(self._bucket.get([key])[0])
 
     def confirm(self, key: str) -> bytes | None:
         """See `Store.confirm`."""
@@ -543,13 +543,13 @@ class ObjectStore:
             for key in ahead:
                 check_key(key)
             for number, found in enumerate(self._bucket.get(ahead)):
-                yield self.read(ahead[number]) if found is None and number else _body(found)
+                yield self.read(ahead[number]) if found is None and number else _unpack_body(found)
             start, width = start + width, min(width * 2, _WIDEST)
 
     def exists(self, key: str) -> bool:
         """See `Store.exists`."""
         check_key(key)
-        return _body(self._bucket.get([key], end=1)[0]) is not None
+        return _unpack_body(self._bucket.get([key], end=1)[0]) is not None
 
     def replace(self, key: str, body: bytes) -> None:
         """See `Store.replace`."""
@@ -588,7 +588,7 @@ class ObjectStore:
         return held(_turns.setdefault((os.getpid(), folder), threading.Lock()))
 
 
-def _body(found: bytes | OSError | None) -> bytes | None:
+def _unpack_body(found: bytes | OSError | None) -> bytes | None:
     if isinstance(found, OSError):
         raise found
     return found

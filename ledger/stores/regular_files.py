@@ -31,14 +31,14 @@ class RegularFiles(LocalFileSystem):  # type: ignore[misc]
         """
         with open_regular(self._strip_protocol(path)) as file:
             size = os.fstat(file.fileno()).st_size
-            first = _offset(0 if start is None else start, size)
-            last = _offset(size if end is None else end, size)
+            first = _clamp_offset(0 if start is None else start, size)
+            last = _clamp_offset(size if end is None else end, size)
             file.seek(first)
             body: bytes = file.read(max(last - first, 0))
         return body
 
 
-def _offset(offset: int, size: int) -> int:
+def _clamp_offset(offset: int, size: int) -> int:
     return min(offset, size) if offset >= 0 else max(size + offset, 0)
 
 

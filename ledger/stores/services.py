@@ -125,7 +125,7 @@ def _fsspec_name(scheme: str, option: str) -> str:
     return "" if short in _NEEDLESS else names.get(short, option)
 
 
-def send_at_once(client: Any) -> None:
+def send_body_with_headers(client: Any) -> None:
     """Make an s3fs file system send bodies together with their headers.
 
     By default it sends a body once the server has asked for it (`Expect: 100-continue`), which
@@ -192,7 +192,7 @@ class Service:
                 f"{self.client} rejected them ({type(error).__name__}); check their values"
             ) from error
         if self.scheme == "s3":
-            send_at_once(client)
+            send_body_with_headers(client)
         return client
 
 
@@ -292,7 +292,7 @@ def client_of(scheme: str, host: str, storage_options: Mapping[str, Any]) -> Any
     service = next(each for each in SERVICES if each.scheme == scheme)
     options = fsspec_options(scheme, storage_options)
     account = host.partition("@")[2] if scheme == "abfs" else ""
-    return service.filesystem(_with_account(account, options) if account else options)
+    return service.filesystem(_add_azure_account(account, options) if account else options)
 
 
 def root_of(service: Service, rest: str, storage_options: Mapping[str, Any]) -> BucketRoot:
@@ -311,7 +311,7 @@ def root_of(service: Service, rest: str, storage_options: Mapping[str, Any]) -> 
     scheme, bucket, at, host = service.scheme, *authority.partition("@")
     if at and scheme == "abfs":
         # With the host in its URL, every engine finds the account; engines need the TLS scheme.
-        scheme, options = "abfss", _with_account(host, options)
+        scheme, options = "abfss", _add_azure_account(host, options)
     elif at:
         raise StoreError(f"{scheme}:// takes no user; write {scheme}://BUCKET/FOLDER")
     if _is_bucket(bucket) is None:
@@ -328,7 +328,7 @@ def root_of(service: Service, rest: str, storage_options: Mapping[str, Any]) -> 
     return BucketRoot(url, service, bucket, f"{path}/" if path else "", options, library)
 
 
-def _with_account(host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def _add_azure_account(host: str, options: Mapping[str, Any]) -> dict[str, Any]:
     match = _AZURE_HOST(host)
     if match is None:
         raise StoreError(
@@ -351,7 +351,7 @@ T = TypeVar("T")
 TIMEOUT_S: Final = 6.0
 
 
-def first_answer(
+def wait_for_first_answer(
     ask: Callable[[], T],
     url: str,
     storage_options: Mapping[str, Any],
@@ -375,10 +375,10 @@ def first_answer(
     service = service_of(scheme.lower()) if mark else None
     if service is None:
         return ask()
-    _silence(service.module.partition(".")[0])
+    _silence_client_logs(service.module.partition(".")[0])
     answer: Future[T] = Future()
     # A daemon thread, so that the process can exit before the request ends.
-    Thread(target=_asked, args=(ask, answer), daemon=True).start()
+    Thread(target=_set_answer, args=(ask, answer), daemon=True).start()
     try:
         return answer.result(timeout=timeout_s)
     except TimeoutError as error:
@@ -391,14 +391,14 @@ def first_answer(
         ) from error
 
 
-def _asked(ask: Callable[[], T], answer: Future[T]) -> None:
+def _set_answer(ask: Callable[[], T], answer: Future[T]) -> None:
     try:
         answer.set_result(ask())
     except BaseException as error:  # noqa: BLE001 - raised in the thread that waits for the answer
         answer.set_exception(error)
 
 
-def _silence(package: str) -> None:
+def _silence_client_logs(package: str) -> None:
     """Keep a client from printing log lines on stderr besides its exception."""
     for name in (package, "azure", "asyncio", "aiohttp", "botocore", "google"):
         logger = logging.getLogger(name)

@@ -11,7 +11,7 @@ from ledger.stores.base import Clock, Draft, Store, Turn
 from ledger.stores.concurrency import answers
 
 
-class Through:
+class ForwardingStore:
     """Store that forwards every call to another one; subclasses override some methods.
 
     Errors are those of `inner`.
@@ -100,7 +100,7 @@ class Through:
         return self.inner.lock(key)
 
 
-class AskedAhead(Through):
+class PrefetchedStore(ForwardingStore):
     """Store with prefetched bodies, each of which is returned once.
 
     For a short series of reads, such as opening a stream. A second read of a key goes to the store.
@@ -149,17 +149,17 @@ Trust = Literal["all", "log"]
 _CACHE: Final = re.compile(r"(^|/)_ledger/(caches|checkpoints|names|segments|statistics)/")
 
 
-def trusting(store: Store, trust: Trust) -> Store:
+def with_trust(store: Store, trust: Trust) -> Store:
     """Return a store that hides caches if only the log is trusted."""
-    return LogAlone(store) if trust == "log" else store
+    return LogOnlyStore(store) if trust == "log" else store
 
 
 def with_caches(store: Store) -> Store:
-    """Return the store with its caches, which `trusting` may hide: for verifying the caches."""
-    return store.inner if isinstance(store, LogAlone) else store
+    """Return the store with its caches, which `with_trust` may hide: for verifying the caches."""
+    return store.inner if isinstance(store, LogOnlyStore) else store
 
 
-class LogAlone(Through):
+class LogOnlyStore(ForwardingStore):
     """Store that hides the caches in another one from readers; writes of caches are forwarded."""
 
     def read(self, key: str) -> bytes | None:

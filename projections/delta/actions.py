@@ -61,7 +61,7 @@ class Txn(msgspec.Struct, frozen=True, rename="camel"):
     last_updated: int
 
 
-class _Line(msgspec.Struct, rename="camel"):
+class _CommitLine(msgspec.Struct, rename="camel"):
     """One line of a commit file, with the fields that reconciliation needs."""
 
     add: Add | None = None
@@ -77,7 +77,7 @@ class _CommitInfo(msgspec.Struct, rename="camel"):
     engine_info: str = ""
 
 
-_DECODER = msgspec.json.Decoder(_Line)
+_DECODER = msgspec.json.Decoder(_CommitLine)
 _INFO_DECODER = msgspec.json.Decoder(_CommitInfo)
 
 
@@ -107,19 +107,19 @@ def file_uri(path: str, below: str = "") -> str:
     return f"{scheme}{colon}{quote(rest, safe=_LITERAL)}"
 
 
-def data_below(table: TableHandle) -> str:
+def data_root_url(table: TableHandle) -> str:
     """Return the `below` of `file_uri`: empty if a table's data files are next to its log."""
     return "" if table.data_location == table.location else table.data_location
 
 
-def line(kind: str, action: Any) -> bytes:
+def action_line(kind: str, action: Any) -> bytes:
     """Return one action as a line of a commit file."""
     return _ENCODER.encode({kind: action}) + b"\n"
 
 
 def txn_line(app_id: str, version: int, millis: int) -> bytes:
     """Return the `txn` line with an application's last transaction version."""
-    return line("txn", {"appId": app_id, "version": version, "lastUpdated": millis})
+    return action_line("txn", {"appId": app_id, "version": version, "lastUpdated": millis})
 
 
 def commit_millis(body: bytes) -> int:
@@ -169,7 +169,7 @@ class Reconciled:
             elif bytes(found.meta_data):
                 self.metadata = bytes(found.meta_data)
 
-    def forget_removed(self, until_millis: int) -> None:
+    def drop_tombstones(self, until_millis: int) -> None:
         """Drop the tombstones of files removed up to a time: no readable version has them."""
         gone = [
             each.path for each in self.removes.values() if each.deletion_timestamp <= until_millis
@@ -183,12 +183,12 @@ class Reconciled:
         return 2 + len(self.adds) + len(self.removes) + len(self.txns)
 
 
-def by_path(found: Iterable[Any]) -> Iterator[Any]:
+def sorted_by_path(found: Iterable[Any]) -> Iterator[Any]:
     """Yield file actions in the order in which checkpoints list them."""
     return iter(sorted(found, key=lambda each: str(each.path)))
 
 
-def is_of_ledger(body: bytes) -> bool:
+def is_ledger_commit(body: bytes) -> bool:
     """Return whether a commit file was projected by a ledger."""
     try:
         info = _DECODER.decode(body.partition(b"\n")[0]).commit_info
@@ -237,7 +237,7 @@ RENDERER = 2
 
 
 @frozen
-class Checkpointed:
+class LastCheckpoint:
     """The newest regular checkpoint, and the number of changes since.
 
     Attributes:
@@ -250,7 +250,7 @@ class Checkpointed:
     size: int = 0
     weight: int = 0
 
-    def due(self, version: int, interval: int) -> bool:
+    def is_checkpoint_due(self, version: int, interval: int) -> bool:
         """Return whether a version has a checkpoint of its own.
 
         A checkpoint costs its size, so larger ones are further apart: their cost stays
@@ -299,7 +299,7 @@ class DeltaPosition:
     type_changes: dict[int, tuple[dict[str, str], ...]] = field(factory=dict, hash=False)
     live: dict[int, int] = field(factory=dict, hash=False)
     snapshots: tuple[tuple[int, int], ...] = ()
-    checkpoint: Checkpointed = Checkpointed()
+    checkpoint: LastCheckpoint = LastCheckpoint()
     hint: str = ""
     unlisted: tuple[int, ...] = ()
     unsaid: dict[str, str] = field(factory=dict, hash=False)

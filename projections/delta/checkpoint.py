@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
-from ledger.model.parquet_limits import bounded_table
-from projections.delta.actions import Add, Reconciled, Remove, Txn, by_path
+from ledger.model.parquet_limits import read_bounded_table
+from projections.delta.actions import Add, Reconciled, Remove, Txn, sorted_by_path
 
 _FEW_ROWS: Final = 32
 """Number of rows converted to Python objects at a time."""
@@ -28,11 +28,11 @@ def to_parquet(found: Reconciled) -> bytes:
     import pyarrow.parquet as pq
 
     sink = io.BytesIO()
-    pq.write_table(_table(_rows(found)), sink, compression="snappy")
+    pq.write_table(_rows_to_arrow_table(_checkpoint_rows(found)), sink, compression="snappy")
     return sink.getvalue()
 
 
-def _table(rows: Iterable[dict[str, Any]]) -> Any:
+def _rows_to_arrow_table(rows: Iterable[dict[str, Any]]) -> Any:
     """Return rows as an Arrow table.
 
     Uses Arrow's JSON reader, which releases the GIL: given Python objects,
@@ -42,21 +42,23 @@ def _table(rows: Iterable[dict[str, Any]]) -> Any:
     import pyarrow.json as arrow_json
 
     lines = [msgspec.json.encode(row) + b"\n" for row in rows]
-    kinds = _schema()
+    kinds = _checkpoint_schema()
     read = arrow_json.read_json(
         pa.BufferReader(b"".join(lines)),
         arrow_json.ReadOptions(
             use_threads=False, block_size=max(_LEAST_BLOCK_BYTES, *map(len, lines))
         ),
         arrow_json.ParseOptions(
-            explicit_schema=pa.schema([(each.name, _as_json(each.type)) for each in kinds]),
+            explicit_schema=pa.schema(
+                [(each.name, _json_readable_type(each.type)) for each in kinds]
+            ),
             unexpected_field_behavior="error",
         ),
     )
     batches = [
         pa.RecordBatch.from_arrays(
             [
-                _from_json(array, kind.type)
+                _cast_json_column(array, kind.type)
                 for array, kind in zip(batch.columns, kinds, strict=True)
             ],
             schema=kinds,
@@ -66,29 +68,29 @@ def _table(rows: Iterable[dict[str, Any]]) -> Any:
     return pa.Table.from_batches(batches, kinds)
 
 
-def _as_json(kind: Any) -> Any:
+def _json_readable_type(kind: Any) -> Any:
     """Return the type that Arrow's JSON reader produces for a type: it reads no maps."""
     import pyarrow as pa
     import pyarrow.types as is_a
 
     if is_a.is_struct(kind):
-        return pa.struct([(each.name, _as_json(each.type)) for each in kind])
+        return pa.struct([(each.name, _json_readable_type(each.type)) for each in kind])
     if is_a.is_map(kind):
         return pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)]))
     return kind
 
 
-def _from_json(array: Any, kind: Any) -> Any:
+def _cast_json_column(array: Any, kind: Any) -> Any:
     """Convert a column read from JSON to the intended type; maps are lists of entries."""
     import pyarrow as pa
     import pyarrow.types as is_a
 
     if is_a.is_struct(kind):
-        parts = [_from_json(array.field(at), each.type) for at, each in enumerate(kind)]
+        parts = [_cast_json_column(array.field(at), each.type) for at, each in enumerate(kind)]
         return pa.Array.from_buffers(kind, len(array), array.buffers()[:1], children=parts)
     if is_a.is_map(kind):
         entry = pa.struct([kind.key_field, kind.item_field])
-        entries = _from_json(array.values, entry)
+        entries = _cast_json_column(array.values, entry)
         return pa.Array.from_buffers(kind, len(array), array.buffers()[:2], children=[entries])
     return array
 
@@ -100,19 +102,23 @@ def from_parquet(body: bytes) -> Reconciled:
         ValueError: The bytes are not a checkpoint.
     """
     found = Reconciled()
-    rows = (row for some in _read(body).to_batches(_FEW_ROWS) for row in some.to_pylist())
+    rows = (
+        row for some in _read_parquet_table(body).to_batches(_FEW_ROWS) for row in some.to_pylist()
+    )
     for row in rows:
         match next((each, row[each]) for each in _KINDS if row[each] is not None):
             case "protocol", protocol:
-                found.protocol = msgspec.json.encode(_present(protocol))
+                found.protocol = msgspec.json.encode(_drop_null_fields(protocol))
             case "metaData", metadata:
-                found.metadata = msgspec.json.encode(_present(metadata))
+                found.metadata = msgspec.json.encode(_drop_null_fields(metadata))
             case "txn", txn:
                 found.txns[txn["appId"]] = msgspec.convert(txn, Txn)
             case "add", add:
-                found.adds[add["path"]] = msgspec.convert(_mapped(add), Add)
+                found.adds[add["path"]] = msgspec.convert(_restore_partition_map(add), Add)
             case "remove", remove:
-                found.removes[remove["path"]] = msgspec.convert(_mapped(remove), Remove)
+                found.removes[remove["path"]] = msgspec.convert(
+                    _restore_partition_map(remove), Remove
+                )
     return found
 
 
@@ -127,65 +133,65 @@ def hint_json(version: int, found: Reconciled) -> bytes:
             "version": version,
             "size": found.size,
             "numOfAddFiles": len(found.adds),
-            "checkpointSchema": _said(_schema()),
+            "checkpointSchema": _struct_to_delta_schema(_checkpoint_schema()),
         }
     )
 
 
-def is_same(one: bytes, other: bytes) -> bool:
+def has_same_content(one: bytes, other: bytes) -> bool:
     """Return whether two checkpoints have the same content, whatever library wrote them."""
     if one == other:
         return True
     try:
-        return bool(_read(one).equals(_read(other)))
+        return bool(_read_parquet_table(one).equals(_read_parquet_table(other)))
     except (ValueError, OSError):
         return False
 
 
-def _read(body: bytes) -> Any:
+def _read_parquet_table(body: bytes) -> Any:
     import pyarrow as pa
 
     try:
-        return bounded_table(body, "the checkpoint").cast(_schema())
+        return read_bounded_table(body, "the checkpoint").cast(_checkpoint_schema())
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"not a checkpoint: {error}") from error
 
 
-def _rows(found: Reconciled) -> Iterator[dict[str, Any]]:
+def _checkpoint_rows(found: Reconciled) -> Iterator[dict[str, Any]]:
     yield {"protocol": msgspec.json.decode(found.protocol)}
-    metadata = _described(msgspec.json.decode(found.metadata), "metaData")
-    configuration = _entries(metadata["configuration"])
+    metadata = _select_known_fields(msgspec.json.decode(found.metadata), "metaData")
+    configuration = _map_entries(metadata["configuration"])
     form = {"provider": metadata["format"].get("provider"), "options": []}
     yield {"metaData": {**metadata, "format": form, "configuration": configuration}}
     for _, txn in sorted(found.txns.items()):
         yield {"txn": msgspec.to_builtins(txn)}
-    for add in by_path(found.adds.values()):
+    for add in sorted_by_path(found.adds.values()):
         # A checkpoint is the whole table: none of its actions changes data.
-        yield {"add": {**_listed(add), "dataChange": False}}
-    for remove in by_path(found.removes.values()):
-        yield {"remove": {**_listed(remove), "dataChange": False}}
+        yield {"add": {**_file_action_row(add), "dataChange": False}}
+    for remove in sorted_by_path(found.removes.values()):
+        yield {"remove": {**_file_action_row(remove), "dataChange": False}}
 
 
-def _listed(action: Add | Remove) -> dict[str, Any]:
+def _file_action_row(action: Add | Remove) -> dict[str, Any]:
     fields: dict[str, Any] = msgspec.to_builtins(action)
-    return {**fields, "partitionValues": _entries(fields["partitionValues"])}
+    return {**fields, "partitionValues": _map_entries(fields["partitionValues"])}
 
 
-def _described(action: dict[str, Any], kind: str) -> dict[str, Any]:
+def _select_known_fields(action: dict[str, Any], kind: str) -> dict[str, Any]:
     """Return the checkpoint's fields of an action; imported metadata may have more."""
-    names = {each.name for each in _schema().field(kind).type}
+    names = {each.name for each in _checkpoint_schema().field(kind).type}
     return {key: value for key, value in action.items() if key in names}
 
 
-def _entries(said: dict[str, Any]) -> list[dict[str, Any]]:
+def _map_entries(said: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"key": key, "value": value} for key, value in said.items()]
 
 
-def _mapped(fields: dict[str, Any]) -> dict[str, Any]:
+def _restore_partition_map(fields: dict[str, Any]) -> dict[str, Any]:
     return {**fields, "partitionValues": dict(fields["partitionValues"])}
 
 
-def _present(fields: dict[str, Any]) -> dict[str, Any]:
+def _drop_null_fields(fields: dict[str, Any]) -> dict[str, Any]:
     found = {key: value for key, value in fields.items() if value is not None}
     if "configuration" in found:
         form = {**found["format"], "options": {}}
@@ -193,34 +199,39 @@ def _present(fields: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _said(fields: Any) -> dict[str, Any]:
+def _struct_to_delta_schema(fields: Any) -> dict[str, Any]:
     """Return the fields of an Arrow struct as Delta schema fields."""
     said = [
-        {"name": each.name, "type": _said_type(each.type), "nullable": True, "metadata": {}}
+        {
+            "name": each.name,
+            "type": _arrow_to_delta_type(each.type),
+            "nullable": True,
+            "metadata": {},
+        }
         for each in fields
     ]
     return {"type": "struct", "fields": said}
 
 
-def _said_type(kind: Any) -> Any:
+def _arrow_to_delta_type(kind: Any) -> Any:
     import pyarrow.types as is_a
 
     if is_a.is_struct(kind):
-        return _said(kind)
+        return _struct_to_delta_schema(kind)
     if is_a.is_list(kind):
-        element = _said_type(kind.value_type)
+        element = _arrow_to_delta_type(kind.value_type)
         return {"type": "array", "elementType": element, "containsNull": True}
     if is_a.is_map(kind):
         return {
             "type": "map",
-            "keyType": _said_type(kind.key_type),
-            "valueType": _said_type(kind.item_type),
+            "keyType": _arrow_to_delta_type(kind.key_type),
+            "valueType": _arrow_to_delta_type(kind.item_type),
             "valueContainsNull": True,
         }
     return {"string": "string", "int32": "integer", "int64": "long", "bool": "boolean"}[str(kind)]
 
 
-def _schema() -> Any:
+def _checkpoint_schema() -> Any:
     import pyarrow as pa
 
     text, number, flag = pa.string(), pa.int64(), pa.bool_()

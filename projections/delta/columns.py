@@ -62,18 +62,18 @@ NESTED_IDS = "delta.columnMapping.nested.ids"
 Path = tuple[str, ...]
 
 
-def path_text(path: Path) -> str:
+def column_path_text(path: Path) -> str:
     """Return a column's path as Delta's log writes it.
 
     Example:
-        >>> path_text(("a", "element", "b.c"))
+        >>> column_path_text(("a", "element", "b.c"))
         'a.element.`b.c`'
     """
-    return ".".join(map(_quoted, path))
+    return ".".join(map(_quote_name, path))
 
 
 @frozen
-class CalledInFiles:
+class ColumnNamesInFiles:
     """Names of a table's columns in its files.
 
     The ledger's own files use the names of their schema. Files imported from a source use its
@@ -88,33 +88,35 @@ class CalledInFiles:
     last_schema_id: int
 
     @classmethod
-    def of(cls, state: TableState) -> CalledInFiles:
+    def of(cls, state: TableState) -> ColumnNamesInFiles:
         """Return the names of a table's columns in its files."""
         origin = state.origin
         if not isinstance(origin, DeltaOrigin) or origin.source_schema_id < 0:
             return cls({}, -1)
-        return cls(origin.names_in_files, origin.source_schema_id)
+        return cls(origin.column_names_in_files, origin.source_schema_id)
 
     def schema(self, schema: Schema) -> Schema:
         """Return a schema whose columns have the names used in its files."""
         if schema.id > self.last_schema_id:
             return schema
-        return evolve(schema, fields=tuple(map(self._field, schema.fields)))
+        return evolve(schema, fields=tuple(map(self._convert_field, schema.fields)))
 
-    def _field(self, each: t.DataField) -> t.DataField:
-        return evolve(each, name=self.names.get(each.id, each.name), type=self._type(each.type))
+    def _convert_field(self, each: t.DataField) -> t.DataField:
+        return evolve(
+            each, name=self.names.get(each.id, each.name), type=self._convert_type(each.type)
+        )
 
-    def _type(self, kind: t.DataType) -> t.DataType:
-        return with_parts(kind, [*map(self._part, parts_of(kind))])
+    def _convert_type(self, kind: t.DataType) -> t.DataType:
+        return with_parts(kind, [*map(self._convert_part, parts_of(kind))])
 
-    def _part(self, each: Part) -> Part:
+    def _convert_part(self, each: Part) -> Part:
         if each.field is None:
-            return each._replace(type=self._type(each.type))
-        called = self._field(each.field)
+            return each._replace(type=self._convert_type(each.type))
+        called = self._convert_field(each.field)
         return each._replace(type=called.type, field=called)
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return f"`{name.replace('`', '``')}`" if "." in name or "`" in name else name
 
 
@@ -124,7 +126,7 @@ def is_mapped(configuration: Mapping[str, str]) -> bool:
 
 
 @frozen
-class Columns:
+class ConvertedColumns:
     """A Delta schema converted to the ledger's columns.
 
     Attributes:
@@ -145,7 +147,7 @@ def columns_of(
     configuration: Mapping[str, str],
     known: Mapping[str, int],
     highest: int,
-) -> Columns:
+) -> ConvertedColumns:
     """Return the columns of a Delta schema.
 
     Args:
@@ -158,10 +160,10 @@ def columns_of(
         UnsupportedError: The ledger has no such type; the message names the column.
         InvalidInputError: The text is not a Delta schema.
     """
-    reading = _Reading(is_mapped(configuration), known)
+    reading = _SchemaReader(is_mapped(configuration), known)
     try:
         reading.number(schema, highest)
-        fields = reading.members(schema, (), ())
+        fields = reading.read_members(schema, (), ())
     except (KeyError, TypeError, AttributeError) as error:
         raise InvalidInputError(f"the source's schema is not a Delta schema: {error!r}") from error
     except RecursionError as error:
@@ -170,15 +172,15 @@ def columns_of(
         ) from error
     has_own_ids = reading.mapped and reading.has_own_ids
     if has_own_ids:
-        _check_unique(fields)
+        _check_unique_ids(fields)
     else:
         # If ids are assigned here, ids of nested types could be those of other columns.
         fields = without_member_ids(fields)
-    _check_names(fields)
-    return Columns(fields, reading.names, reading.new, has_own_ids)
+    _check_unique_names(fields)
+    return ConvertedColumns(fields, reading.names, reading.new, has_own_ids)
 
 
-def _check_unique(fields: tuple[t.DataField, ...]) -> None:
+def _check_unique_ids(fields: tuple[t.DataField, ...]) -> None:
     names: dict[int, str] = {}
     for each in fields:
         for number in (each.id, *walk_ids(each.type)):
@@ -190,7 +192,7 @@ def _check_unique(fields: tuple[t.DataField, ...]) -> None:
             names[number] = each.name
 
 
-def _check_names(fields: tuple[t.DataField, ...]) -> None:
+def _check_unique_names(fields: tuple[t.DataField, ...]) -> None:
     """Check that no two columns have the same name, physical name or id."""
     seen: dict[int | str, str] = {}
     for each in fields:
@@ -220,18 +222,18 @@ def nested_ids_of(schema: Schema, physical: Mapping[int, str]) -> dict[int, dict
     """
     found: dict[int, dict[str, int]] = {}
     for each in walk_fields(schema.fields):
-        if ids := dict(_carried(each.type, physical[each.id])):
+        if ids := dict(_nested_type_ids(each.type, physical[each.id])):
             found[each.id] = ids
     return found
 
 
-def _carried(kind: t.DataType, path: str) -> Iterator[tuple[str, int]]:
+def _nested_type_ids(kind: t.DataType, path: str) -> Iterator[tuple[str, int]]:
     for each in parts_of(kind):
         if each.field is None:
             inner = f"{path}.{each.name}"
             if each.id is not None:
                 yield inner, each.id
-            yield from _carried(each.type, inner)
+            yield from _nested_type_ids(each.type, inner)
 
 
 def physical_fields(
@@ -251,16 +253,16 @@ def physical_fields(
     return tuple(map(renamed, columns.fields))
 
 
-def members_of(
+def columns_by_physical_path(
     schema: Mapping[str, Any], configuration: Mapping[str, str]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield every column of a Delta schema, at every depth, by the path of its physical names."""
-    for path, member in _Reading(is_mapped(configuration), {}).all(schema, ()):
-        yield path_text(path), member
+    for path, member in _SchemaReader(is_mapped(configuration), {}).all(schema, ()):
+        yield column_path_text(path), member
 
 
 @frozen
-class _Place:
+class _TypePosition:
     """Position of a type in a Delta schema.
 
     Attributes:
@@ -275,8 +277,10 @@ class _Place:
     nested: Mapping[str, int]
     key: str
 
-    def inside(self, name: str) -> _Place:
-        return _Place((*self.path, name), (*self.said, name), self.nested, f"{self.key}.{name}")
+    def inside(self, name: str) -> _TypePosition:
+        return _TypePosition(
+            (*self.path, name), (*self.said, name), self.nested, f"{self.key}.{name}"
+        )
 
     @property
     def id(self) -> int | None:
@@ -288,7 +292,7 @@ class _Place:
 
 
 @define
-class _Reading:
+class _SchemaReader:
     mapped: bool
     known: Mapping[str, int]
     names: dict[int, str] = Factory(dict)
@@ -298,18 +302,18 @@ class _Reading:
     def number(self, schema: Mapping[str, Any], highest: int) -> None:
         """Assign ids to new columns: Delta's own, in their order, if they are unused."""
         unknown = [
-            (self._own_id(member), place, path)
+            (self._source_id(member), place, path)
             for place, (path, member) in enumerate(self.all(schema, ()))
-            if path_text(path) not in self.known
+            if column_path_text(path) not in self.known
         ]
         for own, _, path in sorted(unknown, key=lambda each: each[:2]):
             highest = own if own > highest else highest + 1
-            self.new[path_text(path)] = highest
+            self.new[column_path_text(path)] = highest
 
-    def _own_id(self, member: Mapping[str, Any]) -> int:
+    def _source_id(self, member: Mapping[str, Any]) -> int:
         return int(member.get("metadata", {}).get(_ID, 0)) if self.mapped else 0
 
-    def _physical(self, member: Mapping[str, Any]) -> str:
+    def _physical_name(self, member: Mapping[str, Any]) -> str:
         name = member.get("metadata", {}).get(_PHYSICAL) if self.mapped else None
         return str(member["name"] if name is None else name)
 
@@ -318,22 +322,22 @@ class _Reading:
     ) -> Iterator[tuple[Path, Mapping[str, Any]]]:
         """Yield every column below a path of physical names."""
         for member in schema["fields"]:
-            path = (*around, self._physical(member))
+            path = (*around, self._physical_name(member))
             yield path, member
-            yield from self._inside(member["type"], path)
+            yield from self._nested_columns(member["type"], path)
 
-    def _inside(self, kind: Any, path: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    def _nested_columns(self, kind: Any, path: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
         if not isinstance(kind, Mapping):
             return
         if kind["type"] == "struct":
             yield from self.all(kind, path)
         elif kind["type"] == "array":
-            yield from self._inside(kind["elementType"], (*path, "element"))
+            yield from self._nested_columns(kind["elementType"], (*path, "element"))
         elif kind["type"] == "map":
-            yield from self._inside(kind["keyType"], (*path, "key"))
-            yield from self._inside(kind["valueType"], (*path, "value"))
+            yield from self._nested_columns(kind["keyType"], (*path, "key"))
+            yield from self._nested_columns(kind["valueType"], (*path, "value"))
 
-    def members(
+    def read_members(
         self, schema: Mapping[str, Any], around: Path, said: Path
     ) -> tuple[t.DataField, ...]:
         """Return the members of a struct.
@@ -343,18 +347,20 @@ class _Reading:
             around: Its path in physical names.
             said: Its path in display names.
         """
-        return tuple(self._field(each, around, said) for each in schema["fields"])
+        return tuple(self._convert_field(each, around, said) for each in schema["fields"])
 
-    def _field(self, member: Mapping[str, Any], around: Path, said: Path) -> t.DataField:
-        path, name = (*around, self._physical(member)), str(member["name"])
-        text = path_text(path)
+    def _convert_field(self, member: Mapping[str, Any], around: Path, said: Path) -> t.DataField:
+        path, name = (*around, self._physical_name(member)), str(member["name"])
+        text = column_path_text(path)
         field_id = self.new[text] if text in self.new else self.known[text]
         self.names[field_id] = path[-1]
-        self.has_own_ids = self.has_own_ids and field_id == self._own_id(member)
+        self.has_own_ids = self.has_own_ids and field_id == self._source_id(member)
         nested = member.get("metadata", {}).get(NESTED_IDS, {}) if self.mapped else {}
         # Paths begin with the physical name; some writers use the display name.
-        key = next((each for each in (path[-1], name) if _begins(nested, each)), name)
-        data_type = self._type(member["type"], _Place(path, (*said, name), nested, key))
+        key = next((each for each in (path[-1], name) if _has_ids_below(nested, each)), name)
+        data_type = self._convert_type(
+            member["type"], _TypePosition(path, (*said, name), nested, key)
+        )
         return t.DataField(
             field_id,
             name,
@@ -362,39 +368,42 @@ class _Reading:
             member.get("metadata", {}).get("comment"),
         )
 
-    def _type(self, kind: Any, place: _Place) -> t.DataType:
+    def _convert_type(self, kind: Any, place: _TypePosition) -> t.DataType:
         if isinstance(kind, str):
-            return _primitive(kind, place.said)
+            return _parse_primitive_type(kind, place.said)
         if kind["type"] == "struct":
-            return t.RowType(list(self.members(kind, place.path, place.said)))
+            return t.RowType(list(self.read_members(kind, place.path, place.said)))
         if kind["type"] == "array":
             inner = place.inside("element")
-            element = self._type(kind["elementType"], inner)
+            element = self._convert_type(kind["elementType"], inner)
             return t.ArrayType(
                 element.with_nullability(bool(kind["containsNull"])), element_id=inner.id
             )
         if kind["type"] == "map":
             keyed, valued = place.inside("key"), place.inside("value")
-            key, value = self._type(kind["keyType"], keyed), self._type(kind["valueType"], valued)
+            key, value = (
+                self._convert_type(kind["keyType"], keyed),
+                self._convert_type(kind["valueType"], valued),
+            )
             return t.MapType(
                 key.with_nullability(nullable=False),
                 value.with_nullability(bool(kind["valueContainsNull"])),
                 key_id=keyed.id,
                 value_id=valued.id,
             )
-        raise _untyped(kind["type"], place.said)
+        raise _unsupported_type_error(kind["type"], place.said)
 
 
-def _begins(nested: Mapping[str, int], name: str) -> bool:
+def _has_ids_below(nested: Mapping[str, int], name: str) -> bool:
     return any(each.startswith(f"{name}.") for each in nested)
 
 
-def _primitive(kind: str, said: Path) -> t.DataType:
+def _parse_primitive_type(kind: str, said: Path) -> t.DataType:
     if kind in _PLAIN:
         return _PLAIN[kind]
     decimal = _DECIMAL.fullmatch(kind)
     if decimal is None:
-        raise _untyped(kind, said)
+        raise _unsupported_type_error(kind, said)
     try:
         return t.DecimalType(int(decimal[1]), int(decimal[2]))
     except InvalidTypeError as error:
@@ -404,7 +413,7 @@ def _primitive(kind: str, said: Path) -> t.DataType:
         ) from error
 
 
-def _untyped(kind: object, said: Path) -> UnsupportedError:
+def _unsupported_type_error(kind: object, said: Path) -> UnsupportedError:
     return UnsupportedError(
         f"column {'.'.join(said)} has Delta's type {kind}, which the ledger cannot hold"
     )
@@ -414,7 +423,7 @@ Level = tuple[int | str | None, ...]
 
 
 @define
-class HeldNames:
+class HistoricalColumnNames:
     """Names of columns in the files of some schemas, dropped columns included.
 
     Attributes:
@@ -426,11 +435,11 @@ class HeldNames:
     meant: dict[tuple[Level, str], set[int]] = field(factory=lambda: defaultdict(set))
 
     @classmethod
-    def of(cls, schemas: Iterable[Schema]) -> HeldNames:
+    def of(cls, schemas: Iterable[Schema]) -> HistoricalColumnNames:
         """Return the names of columns in files that use the names of some schemas."""
         found = cls()
         for schema in schemas:
-            for place, field_id in fields_of(schema):
+            for place, field_id in named_fields(schema):
                 name = place.path[-1]
                 found.names[field_id].add(name)
                 found.meant[place.level, name.casefold()].add(field_id)
@@ -445,27 +454,29 @@ class HeldNames:
         return f"col-{field_id}" if taken - {field_id} else name
 
 
-def fields_of(schema: Schema) -> Iterator[tuple[TypePlace, int]]:
+def named_fields(schema: Schema) -> Iterator[tuple[TypePlace, int]]:
     """Yield every named field of a schema, at every depth, with its field id."""
     for place in type_places(schema.fields):
         if place.field is not None:
             yield place, place.field.id
 
 
-def physical_names(schema: Schema, held: HeldNames) -> dict[int, str]:
+def physical_names(schema: Schema, held: HistoricalColumnNames) -> dict[int, str]:
     """Return the names of a schema's columns in files, by field id.
 
     Example:
         >>> old, new = Schema.of({"a": "INT"}), Schema.of({"b": "INT"})
-        >>> physical_names(new, HeldNames.of([old]))
+        >>> physical_names(new, HistoricalColumnNames.of([old]))
         {0: 'a'}
     """
-    return {field_id: held.physical(place, field_id) for place, field_id in fields_of(schema)}
+    return {field_id: held.physical(place, field_id) for place, field_id in named_fields(schema)}
 
 
-def clashes(schema: Schema, held: HeldNames) -> Iterator[tuple[TypePlace, str]]:
+def find_name_conflicts(
+    schema: Schema, held: HistoricalColumnNames
+) -> Iterator[tuple[TypePlace, str]]:
     """Yield the columns that no single name finds in all files, each with the reason."""
-    for place, field_id in fields_of(schema):
+    for place, field_id in named_fields(schema):
         names = sorted(held.names.get(field_id, ()))
         if len(names) > 1:
             yield place, f"files hold it as {' and as '.join(names)}"
@@ -488,5 +499,5 @@ def renames_or_drops(before: Schema, after: Schema) -> bool:
         >>> renames_or_drops(before, after), renames_or_drops(before, before)
         (True, False)
     """
-    later = {field_id: place.path[-1] for place, field_id in fields_of(after)}
-    return any(later.get(field_id) != place.path[-1] for place, field_id in fields_of(before))
+    later = {field_id: place.path[-1] for place, field_id in named_fields(after)}
+    return any(later.get(field_id) != place.path[-1] for place, field_id in named_fields(before))

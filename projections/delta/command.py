@@ -10,7 +10,14 @@ from ledger.cli import families
 from ledger.cli.options import LedgerFlags
 from projections.command import FormatCommand, PythonReader
 from projections.delta.materialise import DELTA
-from projections.importing.command import AskedImport, DryRun, Follow, Interval, Name, import_asked
+from projections.importing.command import (
+    DryRun,
+    Follow,
+    ImportRequest,
+    Interval,
+    Name,
+    run_import_request,
+)
 
 COMMAND = FormatCommand(
     DELTA,
@@ -55,4 +62,4 @@ def delta(
 
         lakeledger import delta s3://lake/orders shop.orders
     """
-    import_asked(place, AskedImport("delta", source, name, dry_run, follow, interval))
+    run_import_request(place, ImportRequest("delta", source, name, dry_run, follow, interval))

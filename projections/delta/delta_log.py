@@ -43,17 +43,17 @@ from projections.delta.actions import (
     ENGINE,
     FOLDER,
     HINT,
-    Checkpointed,
     DeltaPosition,
+    LastCheckpoint,
     Reconciled,
+    action_line,
     checkpoint_path,
     commit_millis,
     commit_path,
     is_checkpoint,
-    line,
     version_of,
 )
-from projections.delta.checkpoint import from_parquet, hint_json, is_same, to_parquet
+from projections.delta.checkpoint import from_parquet, has_same_content, hint_json, to_parquet
 from projections.manifest_files.lists import UnlistedFiles
 from projections.outputs import Outputs
 
@@ -99,7 +99,7 @@ class DeltaLog:
         self._millis = self._times[self._version] = max(millis, self._millis + 1)
         return self._version, self._millis
 
-    def begin_at(self, version: int) -> None:
+    def set_oldest_version(self, version: int) -> None:
         """Let the log begin with a version, if no reader needs earlier ones.
 
         The version is the newest or a later one, with none in between.
@@ -129,15 +129,15 @@ class DeltaLog:
             self._replayed.apply(body)
         weight = 1 + sum(each.startswith(_FILE_ACTIONS) for each in said)
         found = self._checkpoint = evolve(self._checkpoint, weight=self._checkpoint.weight + weight)
-        if found.due(version, interval):
-            replayed = self.reconciled(removed_until)
-            self._checkpoint = Checkpointed(version, replayed.size)
+        if found.is_checkpoint_due(version, interval):
+            replayed = self.newest_checkpoint_state(removed_until)
+            self._checkpoint = LastCheckpoint(version, replayed.size)
             if self._writes:
                 self._put_checkpoint(version, replayed)
         elif version == self._oldest and version:
-            self._put_checkpoint(version, _without_removed(self._reconciled()))
+            self._put_checkpoint(version, _without_tombstones(self._newest_state()))
 
-    def reconciled(self, removed_until: int) -> Reconciled:
+    def newest_checkpoint_state(self, removed_until: int) -> Reconciled:
         """Return the content of a checkpoint of the newest version.
 
         Args:
@@ -146,8 +146,8 @@ class DeltaLog:
         Raises:
             DamagedLogError: A file of an earlier run is missing or damaged.
         """
-        found = self._reconciled()
-        found.forget_removed(self._time_of(removed_until))
+        found = self._newest_state()
+        found.drop_tombstones(self._time_of(removed_until))
         return found
 
     def finish(self, reached: DeltaPosition) -> DeltaPosition:
@@ -155,7 +155,7 @@ class DeltaLog:
         oldest = self._oldest or 0
         is_new = oldest > self._start.oldest
         if is_new and 0 < oldest <= self._start.delta_version:
-            self._begin_earlier(oldest)
+            self._write_first_checkpoint(oldest)
         if self._hint:
             self._outputs.point(HINT, self._hint)
         return evolve(
@@ -165,29 +165,31 @@ class DeltaLog:
             oldest=oldest,
             checkpoint=self._checkpoint,
             hint=self._hint.decode(),
-            garbage=self._garbage(oldest) if is_new or self._start.version < 0 else (),
+            garbage=self._obsolete_files(oldest) if is_new or self._start.version < 0 else (),
         )
 
-    def _garbage(self, oldest: int) -> tuple[str, ...]:
+    def _obsolete_files(self, oldest: int) -> tuple[str, ...]:
         found = [(version_of(path), path) for path in self._outputs.paths(FOLDER)]
         # Earlier files are deleted or recorded as garbage already.
         first = 0 if self._start.version < 0 else self._start.oldest
         gone = [(each, path) for each, path in found if each is not None and first <= each < oldest]
         return tuple(path for _, path in sorted(gone))
 
-    def _begin_earlier(self, version: int) -> None:
+    def _write_first_checkpoint(self, version: int) -> None:
         """Write the checkpoint at which the log begins, for a version of an earlier run.
 
         Raises:
             StoreError: A file that the ledger did not project has its name.
         """
         # Files removed by then are left out, whichever checkpoint the state is computed from.
-        newest = max(self._checkpoints(version - 1), default=-1)
-        begins = _without_removed(self._replay(newest, version))
+        newest = max(self._checkpoint_versions(version - 1), default=-1)
+        begins = _without_tombstones(self._replay_commits(newest, version))
         there = self._checkpoint_of(version)
-        if there is None or not is_same(to_parquet(_without_removed(there)), to_parquet(begins)):
+        if there is None or not has_same_content(
+            to_parquet(_without_tombstones(there)), to_parquet(begins)
+        ):
             self._put_checkpoint(version, begins)
-        elif version > self._hinted():
+        elif version > self._hinted_version():
             # A run that was killed may have written it, or a regular checkpoint was due.
             self._hint = hint_json(version, there)
 
@@ -202,53 +204,53 @@ class DeltaLog:
     def _put_checkpoint(self, version: int, found: Reconciled) -> None:
         path, body = checkpoint_path(version), to_parquet(found)
         there = self._outputs.read(path)
-        if there is None or not is_same(there, body):
+        if there is None or not has_same_content(there, body):
             self._outputs.put(path, body)
-        if version >= self._hinted():
+        if version >= self._hinted_version():
             self._hint = hint_json(version, found)
 
-    def _hinted(self) -> int:
+    def _hinted_version(self) -> int:
         return int(msgspec.json.decode(self._hint)["version"]) if self._hint else -1
 
-    def _reconciled(self) -> Reconciled:
+    def _newest_state(self) -> Reconciled:
         """Return the reconciled state at the newest version."""
         if self._replayed is None:
-            self._replayed = self._load(self._start.delta_version)
+            self._replayed = self._load_state(self._start.delta_version)
             for each in self._tail:
                 self._replayed.apply(each)
             self._tail.clear()
         return self._replayed
 
-    def _load(self, version: int) -> Reconciled:
+    def _load_state(self, version: int) -> Reconciled:
         """Return the reconciled state of earlier runs at a version.
 
         Starts from a checkpoint that those runs recorded: a later one, written where the log begins
         by now, lacks tombstones that belong to the state while the log begins earlier.
         """
-        known = self._checkpoints(version)
+        known = self._checkpoint_versions(version)
         own = known & {self._start.checkpoint.version, self._start.oldest}
         # A log that still has its first commit needs no checkpoint.
         others = known if self._start.oldest else ()
-        return self._replay(max(own or others, default=-1), version)
+        return self._replay_commits(max(own or others, default=-1), version)
 
-    def _checkpoints(self, version: int) -> set[int]:
+    def _checkpoint_versions(self, version: int) -> set[int]:
         """Return the versions up to one that have a checkpoint."""
         versions = map(version_of, filter(is_checkpoint, self._outputs.paths(FOLDER)))
         return {each for each in versions if each is not None and each <= version}
 
-    def _replay(self, newest: int, version: int) -> Reconciled:
+    def _replay_commits(self, newest: int, version: int) -> Reconciled:
         """Return the state of a checkpoint (-1: none) and the commits after it."""
         found = Reconciled()
         if newest >= 0:
             path = checkpoint_path(newest)
             try:
-                found = from_parquet(self._read(path))
+                found = from_parquet(self._read_log_file(path))
             except (ValueError, LookupError) as error:
                 raise DamagedLogError(f"{path} is not a checkpoint of the ledger", path) from error
         for each in range(newest + 1, version + 1):
             path = commit_path(each)
             try:
-                found.apply(self._read(path))
+                found.apply(self._read_log_file(path))
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 raise DamagedLogError(f"{path} is not a commit of the ledger", path) from error
         return found
@@ -258,19 +260,19 @@ class DeltaLog:
         if found is None:
             path = commit_path(version)
             try:
-                found = self._times[version] = commit_millis(self._read(path))
+                found = self._times[version] = commit_millis(self._read_log_file(path))
             except (msgspec.DecodeError, ValueError) as error:
                 raise DamagedLogError(f"{path} is not a commit of the ledger", path) from error
         return found
 
-    def _read(self, path: str) -> bytes:
+    def _read_log_file(self, path: str) -> bytes:
         body = self._outputs.read(path)
         if body is None:
             raise DamagedLogError(f"{path} is missing", path)
         return body
 
 
-def _without_removed(found: Reconciled) -> Reconciled:
+def _without_tombstones(found: Reconciled) -> Reconciled:
     return Reconciled(found.adds, {}, found.txns, found.protocol, found.metadata)
 
 
@@ -340,10 +342,10 @@ def commit_info(  # noqa: PLR0913 - the fields of commitInfo
         "txnId": transaction.id,
         "ledgerVersion": ledger_version,
     }
-    return line("commitInfo", found)
+    return action_line("commitInfo", found)
 
 
-def step_operation(events: Sequence[TableEvent]) -> str:
+def schema_change_operation(events: Sequence[TableEvent]) -> str:
     """Return Delta's operation for the events of a schema step; `ALTER TABLE` for several."""
     found = {_STEPS.get(type(each), "ALTER TABLE") for each in events}
     return found.pop() if len(found) == 1 else "ALTER TABLE"
@@ -385,7 +387,7 @@ def metrics_of(files: Sequence[FileChange]) -> dict[str, int]:
     }
 
 
-class Versions:
+class SnapshotVersions:
     """Delta versions of the ledger's snapshots.
 
     Args:
@@ -399,7 +401,7 @@ class Versions:
         unlisted: The snapshots with files that only an engine's manifests list.
 
     Example:
-        >>> versions = Versions([(1, 1), (4, 6)], last=5)
+        >>> versions = SnapshotVersions([(1, 1), (4, 6)], last=5)
         >>> [versions.version_of(each) for each in (1, 3, 4, 5, 6)]
         [1, 3, 6, 7, None]
     """

@@ -21,7 +21,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from ledger.decide.changes import FileSums
-from ledger.decide.snapshots import readable_files
+from ledger.decide.snapshots import encode_checked_files
 from ledger.decide.table_options import PERSONAL_OPTION, followed_marks
 from ledger.events import TableEvent
 from ledger.events.commit import FORMAT, Commit, Outside, Transaction
@@ -52,35 +52,35 @@ from ledger.state.delta_origin import DeltaOrigin
 from ledger.state.table import TableState
 from ledger.stores.file_access import FileAccess
 from ledger.table_handle import TableHandle
-from projections.delta.actions import COMMIT_INFO, FOLDER, commit_path, line
-from projections.delta.columns import CalledInFiles, Columns, columns_of, is_mapped
-from projections.delta.log_reading import Actions, Added, Metadata, Protocol
-from projections.delta.materialise import check_ahead, project
+from projections.delta.actions import COMMIT_INFO, FOLDER, action_line, commit_path
+from projections.delta.columns import ColumnNamesInFiles, ConvertedColumns, columns_of, is_mapped
+from projections.delta.log_reading import AddedFile, LogActions, Metadata, Protocol
+from projections.delta.materialise import check_future_commits, project
 from projections.delta.rules import column_problems, name_problems, spec_problems
-from projections.delta.source import Source, Version
+from projections.delta.source import DeltaSource, SourceVersion
 from projections.delta.table_metadata import FENCE, is_reserved, with_features
 from projections.delta.values import bound_of, partition_value
-from projections.importing.deriving import derived
+from projections.importing.deriving import derive_schema_events
 from projections.importing.importing import (
     FoundTable,
     Importing,
-    Incoming,
+    IncomingTransactions,
     has_folder,
     tables_below,
 )
-from projections.importing.promoting import ByFolder, Promoting, conditional_store
+from projections.importing.promoting import FolderReaders, Promoting, conditional_store
 from projections.importing.trial import (
     ImportedCreation,
-    Planned,
+    PlannedTransaction,
+    PlanningState,
     SourceFiles,
-    Trial,
-    place_of_source,
-    plain,
+    canonical_source,
+    canonical_url,
 )
 
 
 @frozen
-class Listing:
+class FileConversion:
     """Context for converting the files of one version.
 
     Attributes:
@@ -93,7 +93,7 @@ class Listing:
         carries_ids: Whether the files contain field ids.
     """
 
-    columns: Columns
+    columns: ConvertedColumns
     partitioning: Sequence[t.DataField]
     schema_id: int
     spec_id: int
@@ -101,7 +101,7 @@ class Listing:
     rows: Callable[[str], int]
     carries_ids: bool
 
-    def change(self, added: Added) -> FileChange:
+    def change(self, added: AddedFile) -> FileChange:
         """Convert a Delta file to a file of the ledger.
 
         Raises:
@@ -116,15 +116,15 @@ class Listing:
             )
         try:
             stats: dict[str, Any] = json.loads(added.stats or "{}", parse_float=Decimal)
-            rows = _count(stats.get("numRecords"))
-            facts = self._facts(stats)
+            rows = _check_row_count(stats.get("numRecords"))
+            facts = self._file_statistics(stats)
         except (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
             raise InvalidInputError(
                 f"file {path} has invalid statistics; have its owner compute them again"
             ) from error
         return FileChange(
             path=path,
-            partition=tuple(self._value(each, added, path) for each in self.partitioning),
+            partition=tuple(self._partition_value(each, added, path) for each in self.partitioning),
             schema_id=self.schema_id,
             record_count=self.rows(path) if rows is None else rows,
             file_size_in_bytes=added.size,
@@ -138,7 +138,7 @@ class Listing:
         """Return a file's path, decoded from the URI in the log."""
         return self.absolute(unquote(path))
 
-    def _value(self, column: t.DataField, added: Added, path: str) -> PartitionValue:
+    def _partition_value(self, column: t.DataField, added: AddedFile, path: str) -> PartitionValue:
         text = added.partition_values.get(self.columns.names[column.id])
         if text is None or not text:
             return None
@@ -150,31 +150,31 @@ class Listing:
                 f"not a valid {column.type.root} in the ledger"
             ) from error
 
-    def _facts(self, stats: Mapping[str, Any]) -> dict[str, Any]:
+    def _file_statistics(self, stats: Mapping[str, Any]) -> dict[str, Any]:
         nulls: dict[int, int] = {}
         lower: dict[int, str] = {}
         upper: dict[int, str] = {}
         fields = self.columns.fields
-        self._counted(fields, stats.get("nullCount") or {}, nulls)
-        self._bounded(fields, stats.get("minValues") or {}, lower, upper=False)
-        self._bounded(fields, stats.get("maxValues") or {}, upper, upper=True)
+        self._collect_null_counts(fields, stats.get("nullCount") or {}, nulls)
+        self._collect_bounds(fields, stats.get("minValues") or {}, lower, upper=False)
+        self._collect_bounds(fields, stats.get("maxValues") or {}, upper, upper=True)
         return {
             "null_value_counts": nulls or UNSET,
             "lower_bounds": lower or UNSET,
             "upper_bounds": upper or UNSET,
         }
 
-    def _counted(
+    def _collect_null_counts(
         self, fields: Sequence[t.DataField], said: Mapping[str, Any], into: dict[int, int]
     ) -> None:
         for each in fields:
             count = said.get(self.columns.names[each.id])
             if isinstance(each.type, t.RowType) and isinstance(count, Mapping):
-                self._counted(each.type.fields, count, into)
+                self._collect_null_counts(each.type.fields, count, into)
             elif type(count) is int:
                 into[each.id] = count
 
-    def _bounded(
+    def _collect_bounds(
         self,
         fields: Sequence[t.DataField],
         said: Mapping[str, Any],
@@ -185,20 +185,20 @@ class Listing:
         for each in fields:
             value = said.get(self.columns.names[each.id])
             if isinstance(each.type, t.RowType) and isinstance(value, Mapping):
-                self._bounded(each.type.fields, value, into, upper=upper)
+                self._collect_bounds(each.type.fields, value, into, upper=upper)
             elif value is not None and not each.type.depth:
-                bound = _bound(value, each.type, upper=upper)
+                bound = _bound_to_hex(value, each.type, upper=upper)
                 if bound is not None:
                     into[each.id] = bound
 
 
-def _count(said: Any) -> int | None:
+def _check_row_count(said: Any) -> int | None:
     if said is not None and type(said) is not int:
         raise TypeError(said)
     return said
 
 
-def _bound(value: Any, data_type: t.DataType, *, upper: bool) -> str | None:
+def _bound_to_hex(value: Any, data_type: t.DataType, *, upper: bool) -> str | None:
     """Return a bound in hex; None if there is no safe one."""
     extreme = bound_of(value, data_type, upper=upper)
     facts = ColumnFacts(1, 0, extreme, extreme)
@@ -230,7 +230,7 @@ Live = Callable[[], Iterable[FileChange]]
 """Function that returns the files that are live where an import continues."""
 
 
-def metadata_of(text: str, place: str) -> tuple[Metadata, dict[str, Any]]:
+def parse_metadata(text: str, place: str) -> tuple[Metadata, dict[str, Any]]:
     """Return a metaData action and its schema.
 
     Raises:
@@ -244,7 +244,7 @@ def metadata_of(text: str, place: str) -> tuple[Metadata, dict[str, Any]]:
         raise InvalidInputError(f"{place} has invalid metadata: {error}") from error
 
 
-def creation_of(first: Version, source: Source) -> ImportedCreation:
+def creation_of(first: SourceVersion, source: DeltaSource) -> ImportedCreation:
     """Return the creation events of a table, from its oldest known version.
 
     Raises:
@@ -255,21 +255,21 @@ def creation_of(first: Version, source: Source) -> ImportedCreation:
     if not text or not first.actions.protocol:
         absent = "protocol" if text else "metadata"
         raise InvalidInputError(f"{first.file} of {source.name} begins a table without {absent}")
-    metadata, schema = metadata_of(text, first.file)
+    metadata, schema = parse_metadata(text, first.file)
     columns = columns_of(schema, metadata.configuration, {}, 0)
     if not columns.fields:
         raise UnsupportedError(f"{_NO_COLUMNS} when it has")
-    parts = _partitioning(columns, metadata)
+    parts = _partition_columns(columns, metadata)
     spec = tuple(
         PartitionField(each.name, "identity", each.id, field_id=FIRST_PARTITION_FIELD_ID + place)
         for place, each in enumerate(parts)
     )
-    millis = _millis(first)
+    millis = _version_millis(first)
     return ImportedCreation(
         schema=SchemaRecord(
             fields=tuple(map(field_to_wire, columns.fields)),
             highest_field_id=highest_field_id(columns.fields),
-            options=_options(metadata),
+            options=_table_options(metadata),
             comment=metadata.description,
         ),
         origin=ImportedDeltaTable(source=source.name, table_id=metadata.id),
@@ -279,12 +279,12 @@ def creation_of(first: Version, source: Source) -> ImportedCreation:
     )
 
 
-def _options(metadata: Metadata) -> dict[str, str]:
+def _table_options(metadata: Metadata) -> dict[str, str]:
     found = {key: each for key, each in metadata.configuration.items() if key != FORMATS_OPTION}
     return {**found, FORMATS_OPTION: "delta"}
 
 
-def _partitioning(columns: Columns, metadata: Metadata) -> tuple[DataField, ...]:
+def _partition_columns(columns: ConvertedColumns, metadata: Metadata) -> tuple[DataField, ...]:
     by_name = {each.name: each for each in columns.fields}
     try:
         return tuple(by_name[each] for each in metadata.partition_columns)
@@ -292,12 +292,12 @@ def _partitioning(columns: Columns, metadata: Metadata) -> tuple[DataField, ...]
         raise InvalidInputError(f"the source partitions by {error}, not a column") from error
 
 
-def _millis(version: Version) -> int:
+def _version_millis(version: SourceVersion) -> int:
     said = map(version.commit.info.get, ("inCommitTimestamp", "timestamp"))
     return next((each for each in said if type(each) is int), version.written_millis)
 
 
-def _operation(actions: Actions) -> str | UnsetType:
+def _operation_name(actions: LogActions) -> str | UnsetType:
     said = actions.info.get("operation")
     return said if isinstance(said, str) and said else UNSET
 
@@ -313,7 +313,7 @@ def author_of(info: Mapping[str, Any]) -> str:
 
 
 @define
-class Planner:
+class ImportPlanner:
     """Planner of new transactions, each on the state that the previous one leaves.
 
     Attributes:
@@ -322,11 +322,11 @@ class Planner:
         live: Function that reads the files that are live where the planner begins.
     """
 
-    trial: Trial
-    source: Source
+    trial: PlanningState
+    source: DeltaSource
     live: Live
     _files: dict[str, FileChange] | None = None
-    _said: tuple[str, Columns, Metadata] | None = None
+    _said: tuple[str, ConvertedColumns, Metadata] | None = None
     _schemas: list[int] = field(factory=list)
 
     @property
@@ -334,7 +334,7 @@ class Planner:
         """The ids of the schemas added here."""
         return tuple(dict.fromkeys(self._schemas))
 
-    def planned(self, versions: Iterable[Version]) -> Iterator[Planned]:
+    def planned(self, versions: Iterable[SourceVersion]) -> Iterator[PlannedTransaction]:
         """Yield one transaction per version.
 
         Raises:
@@ -343,44 +343,44 @@ class Planner:
         """
         for each in versions:
             try:
-                yield self._planned(each)
+                yield self._plan_version(each)
             except UnsupportedError as error:
-                raise UnsupportedError(self._message(each, error)) from error
+                raise UnsupportedError(self._version_error_message(each, error)) from error
             except TooLargeError as error:
-                raise TooLargeError(self._message(each, error)) from error
+                raise TooLargeError(self._version_error_message(each, error)) from error
             except InvalidInputError as error:
-                raise InvalidInputError(self._message(each, error)) from error
+                raise InvalidInputError(self._version_error_message(each, error)) from error
 
-    def _message(self, version: Version, error: LedgerError) -> str:
+    def _version_error_message(self, version: SourceVersion, error: LedgerError) -> str:
         return f"version {version.number} of {self.source.name}: {error.message}"
 
-    def _planned(self, version: Version) -> Planned:
+    def _plan_version(self, version: SourceVersion) -> PlannedTransaction:
         actions, before = version.actions, self.trial.state
-        refuse_unreadable(actions.protocol)
-        columns, metadata = self._columns(actions.metadata)
+        check_reader_features(actions.protocol)
+        columns, metadata = self._current_columns(actions.metadata)
         events: list[TableEvent] = []
         if actions.metadata:
             events += self._table_events(before, columns, metadata)
-        schema_id = before.schema.id + any(not _is_layout(each) for each in events)
-        events += self._snapshot(version, columns, metadata, events, schema_id)
-        events.append(self._followed(version, columns))
+        schema_id = before.schema.id + any(not _is_layout_event(each) for each in events)
+        events += self._snapshot_event(version, columns, metadata, events, schema_id)
+        events.append(self._followed_event(version, columns))
         info, said = version.commit.info, version.commit.commit_info
         if schema_id != before.schema.id:
             self._schemas.append(schema_id)
-        planned = self.trial.take(events, _millis(version), author_of(info), version.file)
+        planned = self.trial.take(events, _version_millis(version), author_of(info), version.file)
         return evolve(
             planned,
             message=str(info.get("userMetadata") or ""),
             properties={COMMIT_INFO: said} if said else {},
         )
 
-    def _columns(self, text: str) -> tuple[Columns, Metadata]:
+    def _current_columns(self, text: str) -> tuple[ConvertedColumns, Metadata]:
         """Return the columns and the metadata in force at a version."""
         state = self.trial.state
-        origin = state.imported_from(DeltaOrigin)
+        origin = state.origin_of_kind(DeltaOrigin)
         text = text or origin.metadata
         if self._said is None or self._said[0] != text:
-            metadata, schema = metadata_of(text, self.source.name)
+            metadata, schema = parse_metadata(text, self.source.name)
             known = origin.columns
             highest = state.schema.highest_field_id if known else 0
             columns = columns_of(schema, metadata.configuration, known, highest)
@@ -390,9 +390,9 @@ class Planner:
         return self._said[1], self._said[2]
 
     def _table_events(
-        self, before: TableState, columns: Columns, metadata: Metadata
+        self, before: TableState, columns: ConvertedColumns, metadata: Metadata
     ) -> Iterator[TableEvent]:
-        had, has = before.schema.options, _options(metadata)
+        had, has = before.schema.options, _table_options(metadata)
         if PERSONAL_OPTION in has:
             marks = followed_marks(before.schema, has[PERSONAL_OPTION], columns.fields)
             has[PERSONAL_OPTION] = marks
@@ -402,10 +402,10 @@ class Planner:
         )
         if before.schema.comment != metadata.description:
             yield UpdateComment(metadata.description)
-        yield from derived(before.schema, columns.fields, ())
-        yield from self._layout(before, _partitioning(columns, metadata))
+        yield from derive_schema_events(before.schema, columns.fields, ())
+        yield from self._layout_events(before, _partition_columns(columns, metadata))
 
-    def _layout(
+    def _layout_events(
         self, before: TableState, parts: tuple[DataField, ...]
     ) -> Iterator[PartitionSpecUpdated]:
         wanted = [each.id for each in parts]
@@ -429,10 +429,10 @@ class Planner:
             ),
         )
 
-    def _snapshot(
+    def _snapshot_event(
         self,
-        version: Version,
-        columns: Columns,
+        version: SourceVersion,
+        columns: ConvertedColumns,
         metadata: Metadata,
         events: Iterable[TableEvent],
         schema_id: int,
@@ -441,20 +441,20 @@ class Planner:
         if not actions.added and not (actions.removed or version.is_whole):
             return
         moved = (each.spec_id for each in events if isinstance(each, PartitionSpecUpdated))
-        listing = Listing(
+        listing = FileConversion(
             columns,
-            _partitioning(columns, metadata),
+            _partition_columns(columns, metadata),
             schema_id,
             next(moved, state.default_spec_id),
             self.source.absolute,
-            self._rows,
+            self._count_rows,
             carries_ids=is_mapped(metadata.configuration) and columns.has_own_ids,
         )
-        files = self._changes(version, listing)
+        files = self._file_changes(version, listing)
         if not files:
             return
         sums = FileSums.of(files)
-        user, number = _key(version.commit)
+        user, number = _commit_key(version.commit)
         yield SnapshotCommitted(
             snapshot_id=state.last_snapshot_id + 1,
             schema_id=schema_id,
@@ -470,11 +470,13 @@ class Planner:
             named_schema_ids=tuple(
                 sorted({e.schema_id for e in files if e.kind == "ADD" and not e.field_ids})
             ),
-            files=msgspec.Raw(readable_files(files)),
-            commit_kind=_kind(version, files),
+            files=msgspec.Raw(encode_checked_files(files)),
+            commit_kind=_commit_kind(version, files),
         )
 
-    def _changes(self, version: Version, listing: Listing) -> tuple[FileChange, ...]:
+    def _file_changes(
+        self, version: SourceVersion, listing: FileConversion
+    ) -> tuple[FileChange, ...]:
         """Return the added and removed files of a version, and advance the live files."""
         if self._files is None:
             self._files = {each.path: each for each in self.live()}
@@ -497,7 +499,7 @@ class Planner:
             live.setdefault(file.path, file)
         return (*(replace(each, kind="DELETE") for each in gone), *come)
 
-    def _rows(self, path: str) -> int:
+    def _count_rows(self, path: str) -> int:
         """Return a file's row count, read from its Parquet footer."""
         import pyarrow as pa
 
@@ -506,26 +508,26 @@ class Planner:
         except (pa.ArrowException, OSError) as error:
             raise InvalidInputError(f"{path} is not a Parquet file: {error}") from error
 
-    def _followed(self, version: Version, columns: Columns) -> DeltaFollowed:
-        actions, known = version.actions, self.trial.state.imported_from(DeltaOrigin).columns
+    def _followed_event(self, version: SourceVersion, columns: ConvertedColumns) -> DeltaFollowed:
+        actions, known = version.actions, self.trial.state.origin_of_kind(DeltaOrigin).columns
         new = {path: each for path, each in columns.new.items() if path not in known}
         return DeltaFollowed(
             delta_version=version.number,
-            timestamp_millis=_millis(version),
+            timestamp_millis=_version_millis(version),
             sha256=version.sha256 or UNSET,
             protocol=actions.protocol or UNSET,
             metadata=actions.metadata or UNSET,
             columns=new or UNSET,
             txns=actions.txns or UNSET,
-            operation=_operation(version.commit),
+            operation=_operation_name(version.commit),
         )
 
 
-def _is_layout(event: TableEvent) -> bool:
+def _is_layout_event(event: TableEvent) -> bool:
     return isinstance(event, PartitionSpecUpdated)
 
 
-def _key(commit: Actions) -> tuple[str, int]:
+def _commit_key(commit: LogActions) -> tuple[str, int]:
     """Return the application and transaction version that identify a commit.
 
     A checkpoint gives none: it repeats the last number of every application.
@@ -536,7 +538,7 @@ def _key(commit: Actions) -> tuple[str, int]:
     return str(engine or "delta"), BATCH_COMMIT_IDENTIFIER
 
 
-def _kind(version: Version, files: Iterable[FileChange]) -> CommitKind:
+def _commit_kind(version: SourceVersion, files: Iterable[FileChange]) -> CommitKind:
     actions = version.actions
     changes = {each.data_change for each in actions.added.values()}
     changes |= {each.data_change for each in actions.removed.values()}
@@ -546,7 +548,7 @@ def _kind(version: Version, files: Iterable[FileChange]) -> CommitKind:
     return "OVERWRITE" if any(each.kind == "DELETE" for each in files) else "APPEND"
 
 
-def refuse_unreadable(text: str) -> None:
+def check_reader_features(text: str) -> None:
     """Check that a protocol requires no unsupported reader features.
 
     Raises:
@@ -572,31 +574,33 @@ def refuse_unreadable(text: str) -> None:
             )
 
 
-def read(place: str, table: TableHandle | None, now_millis: int, access: FileAccess) -> Incoming:
+def read(
+    place: str, table: TableHandle | None, now_millis: int, access: FileAccess
+) -> IncomingTransactions:
     """Return the new versions; see `projections.importing.importing.Read`."""
-    source = Source(place, access)
+    source = DeltaSource(place, access)
     known = -1
     if table is not None:
-        known = _known(table, source)
+        known = _imported_version(table, source)
     versions = list(source.versions(known))
     creation = None if table is not None else creation_of(versions[0], source)
     start = table.state if table is not None else creation.state() if creation is not None else None
     if start is None:
         raise AssertionError("the table exists or is created by this import")
-    planner = Planner(
-        Trial(start, now_millis),
+    planner = ImportPlanner(
+        PlanningState(start, now_millis),
         source,
         lambda: (
             () if table is None or table.state.snapshot is None else table.files_at(table.state)
         ),
     )
     came = tuple(planner.planned(versions))
-    return Incoming(
+    return IncomingTransactions(
         source.name, source.file(source.newest), creation, came, schemas=planner.schemas
     )
 
 
-def _known(table: TableHandle, source: Source) -> int:
+def _imported_version(table: TableHandle, source: DeltaSource) -> int:
     """Return the source version up to which a table was imported.
 
     Raises:
@@ -609,14 +613,16 @@ def _known(table: TableHandle, source: Source) -> int:
             "import under another name"
         )
     if delta.delta_version > source.newest:
-        raise _other(table, delta, source, f"ends at version {source.newest}")
+        raise _other_table_error(table, delta, source, f"ends at version {source.newest}")
     digest = source.digest(delta.delta_version) if delta.delta_version >= 0 else None
     if delta.sha256 and digest is not None and digest != delta.sha256:
-        raise _other(table, delta, source, f"has another version {delta.delta_version}")
+        raise _other_table_error(table, delta, source, f"has another version {delta.delta_version}")
     return delta.delta_version
 
 
-def _other(table: TableHandle, delta: DeltaOrigin, source: Source, said: str) -> AlreadyExistsError:
+def _other_table_error(
+    table: TableHandle, delta: DeltaOrigin, source: DeltaSource, said: str
+) -> AlreadyExistsError:
     return AlreadyExistsError(
         f"table {table.identifier} has followed {delta.source} up to its version "
         f"{delta.delta_version}, and {source.name} {said}: it is another table, or was dropped and "
@@ -624,13 +630,13 @@ def _other(table: TableHandle, delta: DeltaOrigin, source: Source, said: str) ->
     )
 
 
-def tables(place: str, access: FileAccess) -> list[FoundTable]:
+def find_tables(place: str, access: FileAccess) -> list[FoundTable]:
     """Return the Delta tables below a folder."""
-    root = plain(place_of_source(place))
+    root = canonical_url(canonical_source(place))
     return tables_below(SourceFiles(access.below(root)), root, has_folder(FOLDER))
 
 
-DELTA = Importing(read, tables)
+DELTA = Importing(read, find_tables)
 
 
 _TIMED = "delta.enableInCommitTimestamps"
@@ -641,7 +647,7 @@ class DeltaHandover:
 
     def source(self, table: TableHandle) -> str:
         """Return the source of an imported table."""
-        return table.state.imported_from(DeltaOrigin).source
+        return table.state.origin_of_kind(DeltaOrigin).source
 
     def is_here(self, table: TableHandle, source: str, access: FileAccess) -> bool:
         """Return no: a folder stays the source, and its last version is imported too."""
@@ -658,13 +664,13 @@ class DeltaHandover:
             StoreError: A file of another program has the name of a file to be projected.
         """
         state = table.state
-        delta = state.imported_from(DeltaOrigin)
-        if FENCE in _features(delta) and not is_fenced(state):
+        delta = state.origin_of_kind(DeltaOrigin)
+        if FENCE in _writer_features(delta) and not is_fenced(state):
             raise UnsupportedError(
                 f"{source} is already written by a ledger's table only: commit "
                 "there; its changes are imported here"
             )
-        for problem in _problems(table):
+        for problem in _promotion_problems(table):
             raise UnsupportedError(f"{source} cannot be promoted: {problem}")
         kept = (RemoveOption(each) for each in sorted(state.schema.options) if is_reserved(each))
         events: tuple[TableEvent, ...] = (TablePromoted(source=delta.source), *kept)
@@ -687,22 +693,22 @@ class DeltaHandover:
         nothing is written, and its owner has to stop its writers.
         """
         state = table.state
-        delta = state.imported_from(DeltaOrigin)
-        if Source(source, access).newest != delta.delta_version:
+        delta = state.origin_of_kind(DeltaOrigin)
+        if DeltaSource(source, access).newest != delta.delta_version:
             return False
-        log = f"{plain(place_of_source(source))}/{FOLDER}"
+        log = f"{canonical_url(canonical_source(source))}/{FOLDER}"
         store = None if is_fenced(state) else conditional_store(log, access)
         if store is None:
             return True
         path = commit_path(delta.delta_version + 1)
         # Another writer was first: its commits are imported now.
-        store.create(path.removeprefix(f"{FOLDER}/"), _last_version(table, delta, now_millis))
+        store.create(path.removeprefix(f"{FOLDER}/"), _fencing_commit(table, delta, now_millis))
         return False
 
     def instructions(self, table: TableHandle) -> tuple[str, ...]:
         """Return the next steps for the table's former owner, one sentence each."""
         state, name = table.state, table.identifier
-        delta = state.imported_from(DeltaOrigin)
+        delta = state.origin_of_kind(DeltaOrigin)
         if is_fenced(state):
             said = f"lead its writers to the ledger: {delta.source} refuses those that know table"
             stop = f"{said} features since its version {delta.delta_version}"
@@ -718,14 +724,16 @@ class DeltaHandover:
 
 def is_fenced(state: TableState) -> bool:
     """Return whether a table's source accepts commits only from this ledger's table."""
-    return _fence_of_ledger(state.table_id) in _features(state.imported_from(DeltaOrigin))
+    return _table_fence_feature(state.table_id) in _writer_features(
+        state.origin_of_kind(DeltaOrigin)
+    )
 
 
-def _fence_of_ledger(table_id: str) -> str:
+def _table_fence_feature(table_id: str) -> str:
     return f"{FENCE}-{table_id}"
 
 
-def _features(delta: DeltaOrigin) -> tuple[str, ...]:
+def _writer_features(delta: DeltaOrigin) -> tuple[str, ...]:
     if not delta.protocol:
         return ()
     return msgspec.json.decode(delta.protocol, type=Protocol).writer_features or ()
@@ -736,7 +744,7 @@ def _check_projection(
 ) -> None:
     """Project the promotion in memory: the source's last version, then the ledger's first."""
     state = table.state
-    trial = Trial(state, state.effective_millis)
+    trial = PlanningState(state, state.effective_millis)
     last = DeltaFollowed(
         delta_version=delta.delta_version + 1,
         timestamp_millis=delta.timestamp_millis + 1,
@@ -761,14 +769,14 @@ def _check_projection(
                 ),
             )
         )
-    check_ahead(table, ahead, trial.state)
+    check_future_commits(table, ahead, trial.state)
 
 
 def _fenced_protocol(table_id: str, delta: DeltaOrigin) -> bytes:
-    return with_features(delta.protocol, {FENCE, _fence_of_ledger(table_id)})
+    return with_features(delta.protocol, {FENCE, _table_fence_feature(table_id)})
 
 
-def _last_version(table: TableHandle, delta: DeltaOrigin, now_millis: int) -> bytes:
+def _fencing_commit(table: TableHandle, delta: DeltaOrigin, now_millis: int) -> bytes:
     """Return the last commit of a source's log, which locks out other writers."""
     configuration = msgspec.json.decode(delta.metadata).get("configuration") or {}
     millis = max(now_millis, delta.timestamp_millis + 1)
@@ -783,10 +791,10 @@ def _last_version(table: TableHandle, delta: DeltaOrigin, now_millis: int) -> by
         "userMetadata": f"the ledger's from here on: {table.location}",
     }
     fence = _fenced_protocol(table.state.table_id, delta)
-    return line("commitInfo", info) + line("protocol", msgspec.Raw(fence))
+    return action_line("commitInfo", info) + action_line("protocol", msgspec.Raw(fence))
 
 
-def _problems(table: TableHandle) -> Iterator[str]:
+def _promotion_problems(table: TableHandle) -> Iterator[str]:
     """Yield the problems that prevent the ledger from owning a table, one sentence each."""
     state = table.state
     schema = state.schema
@@ -796,7 +804,7 @@ def _problems(table: TableHandle) -> Iterator[str]:
         *spec_problems(schema, state.spec),
     ):
         yield f"{each.what}: {each.rule}"
-    called = CalledInFiles(state.imported_from(DeltaOrigin).names_in_files, schema.id)
+    called = ColumnNamesInFiles(state.origin_of_kind(DeltaOrigin).column_names_in_files, schema.id)
     if called.schema(schema) == schema:
         return
     unnumbered = {each.schema_id: each.path for each in table.files_at(state) if not each.field_ids}
@@ -809,4 +817,4 @@ def _problems(table: TableHandle) -> Iterator[str]:
             )
 
 
-PROMOTE = Promoting(DELTA, DeltaHandover(), ByFolder(project))
+PROMOTE = Promoting(DELTA, DeltaHandover(), FolderReaders(project))

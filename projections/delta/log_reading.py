@@ -14,11 +14,11 @@ import msgspec
 from msgspec import Meta
 
 from ledger.model.errors import InvalidInputError, TooLargeError
-from ledger.model.parquet_limits import opened, python_values
+from ledger.model.parquet_limits import open_checked_parquet, python_values
 from ledger.model.types import INT_MAX, LONG_MAX
 
 
-class Added(msgspec.Struct, frozen=True, rename="camel"):
+class AddedFile(msgspec.Struct, frozen=True, rename="camel"):
     """An `add` action; `modification_time` in Unix milliseconds."""
 
     path: str
@@ -30,7 +30,7 @@ class Added(msgspec.Struct, frozen=True, rename="camel"):
     deletion_vector: Any = None
 
 
-class Removed(msgspec.Struct, frozen=True, rename="camel"):
+class RemovedFile(msgspec.Struct, frozen=True, rename="camel"):
     """A `remove` action."""
 
     path: str
@@ -49,7 +49,7 @@ class Protocol(msgspec.Struct, frozen=True, rename="camel"):
     writer_features: tuple[str, ...] | None = None
 
 
-class _Format(msgspec.Struct, frozen=True):
+class _FileFormat(msgspec.Struct, frozen=True):
     provider: str = ""
     options: dict[str, str] = {}
 
@@ -64,10 +64,10 @@ class Metadata(msgspec.Struct, frozen=True, rename="camel"):
     created_time: Annotated[int, Meta(ge=-LONG_MAX - 1, le=LONG_MAX)] | None = None
     description: str | None = None
     name: str | None = None
-    format: _Format | None = None
+    format: _FileFormat | None = None
 
 
-class _Txn(msgspec.Struct, frozen=True, rename="camel"):
+class _TransactionAction(msgspec.Struct, frozen=True, rename="camel"):
     app_id: str
     version: int
 
@@ -76,10 +76,10 @@ class _Sidecar(msgspec.Struct, frozen=True, rename="camel"):
     path: str
 
 
-class _Line(msgspec.Struct, rename="camel"):
-    add: Added | None = None
-    remove: Removed | None = None
-    txn: _Txn | None = None
+class _ActionLine(msgspec.Struct, rename="camel"):
+    add: AddedFile | None = None
+    remove: RemovedFile | None = None
+    txn: _TransactionAction | None = None
     protocol: msgspec.Raw = msgspec.Raw()
     meta_data: msgspec.Raw = msgspec.Raw()
     commit_info: msgspec.Raw = msgspec.Raw()
@@ -89,11 +89,11 @@ class _Line(msgspec.Struct, rename="camel"):
 _NO_ACTION = (AttributeError, TypeError, ValueError, RecursionError)
 """Errors raised for cells of types that an action does not have."""
 
-_LINE = msgspec.json.Decoder(_Line)
+_LINE = msgspec.json.Decoder(_ActionLine)
 _ENCODER = msgspec.json.Encoder()
 
 
-class Actions:
+class LogActions:
     """The actions of one commit, or of one checkpoint.
 
     Attributes:
@@ -108,8 +108,8 @@ class Actions:
     """
 
     def __init__(self) -> None:
-        self.added: dict[str, Added] = {}
-        self.removed: dict[str, Removed] = {}
+        self.added: dict[str, AddedFile] = {}
+        self.removed: dict[str, RemovedFile] = {}
         self.txns: dict[str, int] = {}
         self.protocol = ""
         self.metadata = ""
@@ -117,7 +117,7 @@ class Actions:
         self.info: dict[str, Any] = {}
         self.sidecars: list[str] = []
 
-    def take(self, line: _Line) -> None:
+    def collect(self, line: _ActionLine) -> None:
         """Add one action."""
         if line.add is not None:
             self.added[line.add.path] = line.add
@@ -137,7 +137,7 @@ class Actions:
             self.info = said if isinstance(said, dict) else {}
 
 
-def read_lines(body: bytes, name: str, into: Actions | None = None) -> Actions:
+def read_lines(body: bytes, name: str, into: LogActions | None = None) -> LogActions:
     """Return the actions in the lines of a file.
 
     Args:
@@ -148,17 +148,17 @@ def read_lines(body: bytes, name: str, into: Actions | None = None) -> Actions:
     Raises:
         InvalidInputError: The file is cut short, or is not of a Delta log.
     """
-    found = into or Actions()
+    found = into or LogActions()
     try:
         for each in body.splitlines():
             if each.strip():
-                found.take(_LINE.decode(each))
+                found.collect(_LINE.decode(each))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidInputError(f"{name} is not a file of a Delta log: {error}") from error
     return found
 
 
-def read_parquet(body: bytes, name: str, into: Actions | None = None) -> Actions:
+def read_parquet(body: bytes, name: str, into: LogActions | None = None) -> LogActions:
     """Return the actions in the rows of a checkpoint, a part of one or a sidecar.
 
     Rows are converted batch by batch, so that repeated values do not cost memory.
@@ -169,11 +169,11 @@ def read_parquet(body: bytes, name: str, into: Actions | None = None) -> Actions
     """
     import pyarrow as pa
 
-    found = into or Actions()
+    found = into or LogActions()
     try:
-        rows = _Rows(found, name, len(body))
-        for batch in opened(body, name, _COLUMNS).batches():
-            rows.take(batch)
+        rows = _CheckpointRows(found, name, len(body))
+        for batch in open_checked_parquet(body, name, _COLUMNS).batches():
+            rows.collect(batch)
     except InvalidInputError:
         raise
     except (pa.ArrowException, OSError, msgspec.DecodeError, *_NO_ACTION) as error:
@@ -199,7 +199,7 @@ _TEXT_PER_BYTE: Final = 2_048
 file by file."""
 
 
-class _Rows:
+class _CheckpointRows:
     """Collector of the actions in the rows of one file.
 
     Args:
@@ -208,14 +208,14 @@ class _Rows:
         size: Its size in bytes.
     """
 
-    def __init__(self, found: Actions, name: str, size: int) -> None:
+    def __init__(self, found: LogActions, name: str, size: int) -> None:
         self._found = found
         self._name = name
         self._empty = 0
         self._text = 0
         self._most_text = _TEXT_FLOOR + _TEXT_PER_BYTE * size
 
-    def take(self, batch: Any) -> None:
+    def collect(self, batch: Any) -> None:
         """Add some rows.
 
         Raises:
@@ -226,20 +226,20 @@ class _Rows:
         for kind, column in zip(batch.schema.names, batch.columns, strict=True):
             taken += len(column) - column.null_count
             if column.null_count < len(column):
-                self._take_kind(kind, column)
+                self._collect_column(kind, column)
         self._empty += max(batch.num_rows - taken, 0)
         if self._empty > _MOST_EMPTY_ROWS:
-            raise self._too_large("rows without an action", self._empty, _MOST_EMPTY_ROWS)
+            raise self._too_large_error("rows without an action", self._empty, _MOST_EMPTY_ROWS)
 
-    def _take_kind(self, kind: str, column: Any) -> None:
+    def _collect_column(self, kind: str, column: Any) -> None:
         for value in python_values(column.drop_null()):
             if kind == "add":
-                self._add(_action(value))
+                self._collect_added_file(_normalize_action(value))
             else:
-                self._found.take(_LINE.decode(_ENCODER.encode({kind: _action(value)})))
+                self._found.collect(_LINE.decode(_ENCODER.encode({kind: _normalize_action(value)})))
 
-    def _add(self, action: dict[str, Any]) -> None:
-        added = msgspec.convert(action, Added)
+    def _collect_added_file(self, action: dict[str, Any]) -> None:
+        added = msgspec.convert(action, AddedFile)
         known = self._found.added
         if added.path in known and added.deletion_vector == known[added.path].deletion_vector:
             raise InvalidInputError(
@@ -248,17 +248,19 @@ class _Rows:
             )
         self._text += len(added.stats or "") + len(added.path)
         if self._text > self._most_text:
-            raise self._too_large("bytes of paths and statistics", self._text, self._most_text)
+            raise self._too_large_error(
+                "bytes of paths and statistics", self._text, self._most_text
+            )
         known[added.path] = added
 
-    def _too_large(self, what: str, found: int, most: int) -> TooLargeError:
+    def _too_large_error(self, what: str, found: int, most: int) -> TooLargeError:
         return TooLargeError(
             f"{self._name} has {found} {what}, and the limit for a file of its size is {most}: "
             "have its owner write a checkpoint again"
         )
 
 
-def _action(action: dict[str, Any]) -> dict[str, Any]:
+def _normalize_action(action: dict[str, Any]) -> dict[str, Any]:
     if "format" in action:
         options = action["format"].get("options") or {}
         action["format"] = {**action["format"], "options": options}

@@ -23,7 +23,7 @@ from attrs import evolve, field, frozen
 from msgspec import UnsetType
 
 import projections.delta.actions as positions
-from ledger.decide.format_rules import declared_by
+from ledger.decide.format_rules import declared_rules
 from ledger.decide.operations import alters
 from ledger.events import TableEvent
 from ledger.events.commit import Commit, Transaction
@@ -52,47 +52,52 @@ from projections.delta.actions import (
     Add,
     DeltaPosition,
     Remove,
-    data_below,
+    action_line,
+    data_root_url,
     file_uri,
     is_checkpoint,
-    is_of_ledger,
-    line,
+    is_ledger_commit,
     txn_line,
     version_of,
 )
-from projections.delta.checkpoint import is_same, to_parquet
-from projections.delta.columns import CalledInFiles, members_of, physical_fields, renames_or_drops
+from projections.delta.checkpoint import has_same_content, to_parquet
+from projections.delta.columns import (
+    ColumnNamesInFiles,
+    columns_by_physical_path,
+    physical_fields,
+    renames_or_drops,
+)
 from projections.delta.delta_log import (
     DeltaLog,
-    Versions,
+    SnapshotVersions,
     commit_info,
     metrics_of,
+    schema_change_operation,
     snapshot_operation,
-    step_operation,
 )
-from projections.delta.rules import origin_problems, widened
+from projections.delta.rules import has_widened_column, origin_problems
 from projections.delta.table_metadata import (
+    MetadataTracker,
     Schemas,
-    TableFold,
     checkpoint_interval,
-    fenced,
+    fence_protocol,
     reader_features,
 )
-from projections.delta.values import StatisticsOf, TableFiles, partition_text
+from projections.delta.values import FileActions, StatisticsFormatter, partition_text
 from projections.materialising import (
-    Compared,
+    ComparisonResult,
     Difference,
     Materialisation,
     Progress,
     RebuildReason,
     files_of,
+    ignore_progress,
     new_commits,
-    nobody,
     outputs_of,
-    refuse,
+    refuse_problems,
     target_state,
 )
-from projections.outputs import Gathering, MemoryOutputs, Outputs, PositionFile, StoreOutputs
+from projections.outputs import BufferedOutputs, MemoryOutputs, Outputs, PositionFile, StoreOutputs
 
 _OF_ENABLING = (
     "delta.inCommitTimestampEnablementTimestamp",
@@ -102,7 +107,7 @@ _ENCODER = msgspec.json.Encoder()
 _TYPE_CHANGES = "delta.typeChanges"
 
 
-def followed(
+def imported_version_lines(
     table: TableHandle,
     event: DeltaFollowed,
     transaction: Transaction[TableEvent],
@@ -118,8 +123,8 @@ def followed(
     """
 
     def lines(millis: int) -> Iterator[bytes]:
-        yield _info(event, transaction, state.version, millis)
-        yield from _table_lines(event)
+        yield _commit_info_line(event, transaction, state.version, millis)
+        yield from _metadata_lines(event)
         if not isinstance(event.txns, UnsetType):
             yield from (txn_line(app, number, millis) for app, number in event.txns.items())
         for each in transaction.events:
@@ -135,16 +140,16 @@ def _file_lines(
     log = table.log
     files = log.personal.columns.rendered(event_files(log.store, log.layout, event))
     changes = event.commit_kind != "COMPACT"
-    rendering = _Files(state, data_below(table), changes=changes)
+    rendering = _ImportedFiles(state, data_root_url(table), changes=changes)
     for each in files:
         if each.kind == "DELETE":
-            yield line("remove", rendering.remove(each, millis))
+            yield action_line("remove", rendering.remove(each, millis))
     for each in files:
         if each.kind == "ADD":
-            yield line("add", rendering.add(each))
+            yield action_line("add", rendering.add(each))
 
 
-def versions_of_source(
+def imported_snapshot_versions(
     table: TableHandle, state: TableState
 ) -> Iterator[tuple[SnapshotCommitted, int]]:
     """Yield the imported snapshots, each with its version at the source.
@@ -161,7 +166,9 @@ def versions_of_source(
                     yield each, versions[0]
 
 
-def fold_of_owned(table: TableHandle, state: TableState, schemas: Schemas) -> TableFold:
+def metadata_of_promoted(
+    table: TableHandle, state: TableState, schemas: Schemas
+) -> MetadataTracker:
     """Return the protocol and metadata from which a promoted table continues.
 
     Features that readers need stay; features for writers only are dropped.
@@ -171,11 +178,11 @@ def fold_of_owned(table: TableHandle, state: TableState, schemas: Schemas) -> Ta
         state: Its state right after the promotion.
         schemas: Function that finds its schemas, with column names as in its files.
     """
-    delta = state.imported_from(DeltaOrigin)
-    # A promotion adds no files; `Projection.check_ahead` runs before the log has its commits.
+    delta = state.origin_of_kind(DeltaOrigin)
+    # A promotion adds no files; `check_future_commits` runs before the log has its commits.
     before = at_version(table.log, min(state.version - 1, table.state.version))
     files = table.files_at(before)
-    return TableFold(
+    return MetadataTracker(
         schemas,
         features=reader_features(delta.protocol),
         changes=dict(_type_changes(delta)),
@@ -188,13 +195,13 @@ def _type_changes(delta: DeltaOrigin) -> Iterator[tuple[int, tuple[dict[str, str
     metadata = msgspec.json.decode(delta.metadata)
     schema = msgspec.json.decode(metadata["schemaString"])
     configuration = metadata.get("configuration") or {}
-    for path, member in members_of(schema, configuration):
+    for path, member in columns_by_physical_path(schema, configuration):
         changes = (member.get("metadata") or {}).get(_TYPE_CHANGES)
         if changes:
             yield delta.columns[path], tuple(changes)
 
 
-def _info(
+def _commit_info_line(
     event: DeltaFollowed, transaction: Transaction[TableEvent], version: int, millis: int
 ) -> bytes:
     said = transaction.properties.get(COMMIT_INFO, "{}")
@@ -208,17 +215,17 @@ def _info(
     found = {"operation": operation, "operationParameters": {}, **found, **source}
     own = {"inCommitTimestamp": millis, "timestamp": millis}
     end = {"engineInfo": ENGINE, "txnId": transaction.id, "ledgerVersion": version}
-    return line("commitInfo", {**own, **found, **own, **end})
+    return action_line("commitInfo", {**own, **found, **own, **end})
 
 
-def _table_lines(event: DeltaFollowed) -> Iterator[bytes]:
+def _metadata_lines(event: DeltaFollowed) -> Iterator[bytes]:
     if not isinstance(event.protocol, UnsetType):
-        yield b'{"protocol":%s}\n' % fenced(event.protocol)
+        yield b'{"protocol":%s}\n' % fence_protocol(event.protocol)
     if not isinstance(event.metadata, UnsetType):
-        yield line("metaData", _timed(event.metadata))
+        yield action_line("metaData", _with_commit_timestamps(event.metadata))
 
 
-def _timed(metadata: str) -> dict[str, Any]:
+def _with_commit_timestamps(metadata: str) -> dict[str, Any]:
     """Return metadata with in-commit timestamps enabled for all versions."""
     found: dict[str, Any] = msgspec.json.decode(metadata)
     stated: Mapping[str, str] = found.get("configuration") or {}
@@ -232,16 +239,16 @@ def _timed(metadata: str) -> dict[str, Any]:
     }
 
 
-class _Files:
+class _ImportedFiles:
     """The files of one imported version, with column names as in the files."""
 
     def __init__(self, state: TableState, below: str, *, changes: bool) -> None:
-        delta = state.imported_from(DeltaOrigin)
+        delta = state.origin_of_kind(DeltaOrigin)
         self._state, self._below, self._changes = state, below, changes
-        columns = _columns(delta.metadata, tuple(delta.columns.items()))
+        columns = _physical_columns(delta.metadata, tuple(delta.columns.items()))
         self._fields = {each.id: each for each in columns}
         keeps = {each.source_id for each in state.spec.fields}
-        self._statistics = StatisticsOf(
+        self._statistics = StatisticsFormatter(
             columns, frozenset(each.name for each in columns if each.id in keeps)
         )
 
@@ -249,7 +256,7 @@ class _Files:
         """Return the `add` action of a file."""
         return Add(
             path=file_uri(file.path, self._below),
-            partition_values=self._partition(file) or {},
+            partition_values=self._partition_values(file) or {},
             size=file.file_size_in_bytes,
             modification_time=file.creation_time,
             data_change=self._changes,
@@ -258,7 +265,7 @@ class _Files:
 
     def remove(self, file: FileChange, millis: int) -> Remove:
         """Return the `remove` action of a file."""
-        partition = self._partition(file)
+        partition = self._partition_values(file)
         return Remove(
             path=file_uri(file.path, self._below),
             deletion_timestamp=millis,
@@ -268,7 +275,7 @@ class _Files:
             size=file.file_size_in_bytes,
         )
 
-    def _partition(self, file: FileChange) -> dict[str, str | None] | None:
+    def _partition_values(self, file: FileChange) -> dict[str, str | None] | None:
         """Return a file's partition; None if one of its columns was dropped since."""
         spec = self._state.spec_by_id(file.spec_id)
         if any(each.source_id not in self._fields for each in spec.fields):
@@ -281,14 +288,14 @@ class _Files:
 
 
 @lru_cache(maxsize=16)
-def _columns(metadata: str, known: tuple[tuple[str, int], ...]) -> tuple[Any, ...]:
+def _physical_columns(metadata: str, known: tuple[tuple[str, int], ...]) -> tuple[Any, ...]:
     found = msgspec.json.decode(metadata)
     schema = msgspec.json.decode(found["schemaString"])
     return physical_fields(schema, found.get("configuration") or {}, dict(known))
 
 
 @frozen
-class Projection:
+class DeltaProjection:
     """One run over a table's log, from a position to a version.
 
     Attributes:
@@ -311,13 +318,13 @@ class Projection:
             StoreError: A file that the ledger did not project has the name of one of its files.
             UnsupportedError: Delta cannot express the table.
         """
-        refuse(self.table, origin_problems(self.target))
-        run = _Run(self)
+        refuse_problems(self.table, origin_problems(self.target))
+        run = _ProjectionRun(self)
         for read in new_commits(self.table, self.start, self.target, on_progress):
             run.commit(read)
         return run.finish()
 
-    def check_ahead(self, ahead: Iterable[Commit[TableEvent]]) -> None:
+    def check_future_commits(self, ahead: Iterable[Commit[TableEvent]]) -> None:
         """Check that future commits, and a checkpoint after them, can be projected.
 
         Args:
@@ -328,9 +335,9 @@ class Projection:
             StoreError: A file that the ledger did not project has the name of one to be written.
             UnsupportedError: Delta cannot express the table.
         """
-        refuse(self.table, origin_problems(self.target))
-        run, newest = _Run(self), self.table.state
-        for read in new_commits(self.table, self.start, newest, nobody):
+        refuse_problems(self.table, origin_problems(self.target))
+        run, newest = _ProjectionRun(self), self.table.state
+        for read in new_commits(self.table, self.start, newest, ignore_progress):
             run.commit(read)
         for commit in ahead:
             run.commit(Read(commit, b"", ""))
@@ -338,39 +345,39 @@ class Projection:
         run.finish()
 
 
-def _oldest_version(origin: Origin) -> int:
+def _oldest_imported_version(origin: Origin) -> int:
     """Return the first version imported on its own from a Delta source; 0 if there is none."""
     return origin.oldest_version if isinstance(origin, DeltaOrigin) else 0
 
 
-class _Run:
-    def __init__(self, projection: Projection) -> None:
+class _ProjectionRun:
+    def __init__(self, projection: DeltaProjection) -> None:
         table, start, target = projection.table, projection.start, projection.target
         self._table, self._start, self._target = table, start, target
-        self._digest, self._below = start.commit, data_below(table)
+        self._digest, self._below = start.commit, data_root_url(table)
         before = at_version(table.log, start.version) if start.version >= 0 else None
         self._builder = TableBuilder(before)
-        self._called = CalledInFiles.of(target)
+        self._called = ColumnNamesInFiles.of(target)
         self._known: dict[int, Schema] = {}
         if before is not None:
-            self._know(before.schema)
-        self._fold = TableFold.at(start, before, self._schemas)
-        self._versions = self._versions_at(before)
-        self._unsaid = dict(start.unsaid)
-        self._oldest_snapshot = oldest_readable(target)
+            self._cache_schema(before.schema)
+        self._fold = MetadataTracker.at(start, before, self._schemas_by_id)
+        self._versions = self._snapshot_versions_at(before)
+        self._inexpressible_parts = dict(start.unsaid)
+        self._oldest_snapshot = oldest_readable_snapshot(target)
         self._is_imported = isinstance(target.origin, DeltaOrigin)
-        self._oldest_followed = _oldest_version(target.origin)
-        self._log = DeltaLog(projection.outputs, start, self._oldest_there())
+        self._oldest_followed = _oldest_imported_version(target.origin)
+        self._log = DeltaLog(projection.outputs, start, self._oldest_existing_version())
 
-    def _versions_at(self, before: TableState | None) -> Versions:
+    def _snapshot_versions_at(self, before: TableState | None) -> SnapshotVersions:
         last = 0 if before is None else before.last_snapshot_id
-        found = Versions(self._start.snapshots, self._start.unlisted, last=last)
+        found = SnapshotVersions(self._start.snapshots, self._start.unlisted, last=last)
         if before is not None and before.is_mirrored and not self._target.is_mirrored:
-            for event, version in versions_of_source(self._table, before):
+            for event, version in imported_snapshot_versions(self._table, before):
                 found.add(event, version)
         return found
 
-    def _oldest_there(self) -> int | None:
+    def _oldest_existing_version(self) -> int | None:
         """Return the oldest version whose commit file exists; None if it is still to come."""
         if self._is_imported and self._start.version < 0:
             return None
@@ -379,15 +386,15 @@ class _Run:
         found = self._versions.version_of(self._oldest_snapshot)
         return found if found is None else max(found, self._oldest_followed)
 
-    def _schemas(self, schema_ids: Iterable[int]) -> Mapping[int, Schema]:
+    def _schemas_by_id(self, schema_ids: Iterable[int]) -> Mapping[int, Schema]:
         wanted = set(schema_ids)
         missing = wanted - self._known.keys()
         if missing:
             for each in schemas_by_id(self._table.log, missing).values():
-                self._know(each)
+                self._cache_schema(each)
         return {each: self._known[each] for each in sorted(wanted)}
 
-    def _know(self, schema: Schema) -> None:
+    def _cache_schema(self, schema: Schema) -> None:
         self._known[schema.id] = self._called.schema(schema)
 
     def commit(self, read: Read[TableEvent]) -> None:
@@ -399,39 +406,43 @@ class _Run:
             schema_id = self._builder.schema_id if self._log.has_begun else -1
             self._builder.add(transaction)
             state = self._builder.freeze()
-            self._know(state.schema)
+            self._cache_schema(state.schema)
             if state.is_mirrored:
-                self._follow(transaction, state)
+                self._project_imported_version(transaction, state)
             else:
-                self._own(transaction, state, schema_id, millis)
+                self._project_own_transaction(transaction, state, schema_id, millis)
 
-    def _own(
+    def _project_own_transaction(
         self, transaction: Transaction[TableEvent], state: TableState, schema_id: int, millis: int
     ) -> None:
         if any(isinstance(each, TablePromoted) for each in transaction.events):
-            self._fold = fold_of_owned(self._table, state, self._schemas)
+            self._fold = metadata_of_promoted(self._table, state, self._schemas_by_id)
         happened = [each for each in transaction.events if not _is_snapshot(each)]
-        lines = list(self._fold.learn(state)) if alters(happened) else []
+        lines = list(self._fold.update_metadata(state)) if alters(happened) else []
         if lines or state.schema.id != schema_id:
-            self._step(transaction, happened, lines, state, millis)
+            self._write_schema_version(transaction, happened, lines, state, millis)
         for event in transaction.events:
             if isinstance(event, SnapshotEvent):
-                self._snapshot(transaction, event, state, millis)
+                self._write_snapshot_version(transaction, event, state, millis)
 
-    def _follow(self, transaction: Transaction[TableEvent], state: TableState) -> None:
+    def _project_imported_version(
+        self, transaction: Transaction[TableEvent], state: TableState
+    ) -> None:
         """Project an imported version."""
         for event in transaction.events:
             if isinstance(event, DeltaFollowed):
-                self._begin_followed(event, transaction)
+                self._begin_at_imported_version(event, transaction)
                 version, millis = self._log.next(event.timestamp_millis)
                 for each in transaction.events:
                     if isinstance(each, SnapshotCommitted):
                         self._versions.add(each, version)
-                lines = followed(self._table, event, transaction, state)(millis)
+                lines = imported_version_lines(self._table, event, transaction, state)(millis)
                 until = min(version, self._oldest_followed)
                 self._log.put(lines, checkpoint_interval(state.schema), until)
 
-    def _begin_followed(self, event: DeltaFollowed, transaction: Transaction[TableEvent]) -> None:
+    def _begin_at_imported_version(
+        self, event: DeltaFollowed, transaction: Transaction[TableEvent]
+    ) -> None:
         """Let the log begin with an imported version, if no reader needs earlier ones."""
         version, oldest = event.delta_version, self._oldest_snapshot
         comes = oldest > 1 and any(
@@ -444,9 +455,9 @@ class _Run:
             self._log.skip_to(version)
         was_there = oldest == 1 or self._versions.version_of(oldest) is not None
         if (is_first and was_there) or (version >= self._oldest_followed and comes):
-            self._log.begin_at(version)
+            self._log.set_oldest_version(version)
 
-    def _step(
+    def _write_schema_version(
         self,
         transaction: Transaction[TableEvent],
         events: list[TableEvent],
@@ -460,13 +471,15 @@ class _Run:
             millis=at,
             version=version,
             ledger_version=state.version,
-            operation=step_operation(events),
+            operation=schema_change_operation(events),
             parameters={"schemaId": str(state.schema.id)},
             metrics={},
         )
-        self._log.put((info, *lines), checkpoint_interval(state.schema), self._removed_until(state))
+        self._log.put(
+            (info, *lines), checkpoint_interval(state.schema), self._tombstone_limit_version(state)
+        )
 
-    def _snapshot(
+    def _write_snapshot_version(
         self,
         transaction: Transaction[TableEvent],
         event: SnapshotEvent,
@@ -475,19 +488,19 @@ class _Run:
     ) -> None:
         log = self._table.log
         files = tuple(log.personal.columns.rendered(event_files(log.store, log.layout, event)))
-        said = self._said(files, state)
+        said = self._expressible_files(files, state)
         version, at = self._log.next(millis)
         self._versions.add(event, version)
         if event.snapshot_id == self._oldest_snapshot > 1:
-            self._log.begin_at(version)
+            self._log.set_oldest_version(version)
         named = set(self._fold.live)
         for each in said:
-            self._fold.count(each.schema_id, 1 if each.kind == "ADD" else -1)
+            self._fold.count_live_files(each.schema_id, 1 if each.kind == "ADD" else -1)
         # Metadata changes only with the set of schemas whose names live files use.
-        is_new = named != set(self._fold.live) or not self._fold.says(state.schema)
-        lines = list(self._fold.learn(state)) if is_new else []
+        is_new = named != set(self._fold.live) or not self._fold.matches_schema(state.schema)
+        lines = list(self._fold.update_metadata(state)) if is_new else []
         if self._target.reachable(event.snapshot_id):
-            self._refuse_unsaid(event.snapshot_id)
+            self._refuse_inexpressible(event.snapshot_id)
         restored = None
         if isinstance(event, RolledBack):
             restored = self._versions.version_of(event.target_snapshot_id)
@@ -502,28 +515,32 @@ class _Run:
             metrics=metrics_of(files),
         )
         self._log.put(
-            (info, *lines, *_txn(event, at), *self._file_lines(event, said, state, at)),
+            (info, *lines, *_txn_lines(event, at), *self._file_lines(event, said, state, at)),
             checkpoint_interval(state.schema),
-            self._removed_until(state),
+            self._tombstone_limit_version(state),
         )
 
-    def _said(self, files: tuple[FileChange, ...], state: TableState) -> list[FileChange]:
+    def _expressible_files(
+        self, files: tuple[FileChange, ...], state: TableState
+    ) -> list[FileChange]:
         """Return the files that Delta can express; record the reason for each other file."""
-        rendering = TableFiles(state, self._schemas, self._below)
+        rendering = FileActions(state, self._schemas_by_id, self._below)
         said = []
         for each in files:
             if each.kind == "DELETE":
-                if self._unsaid.pop(each.path, None) is None:
+                if self._inexpressible_parts.pop(each.path, None) is None:
                     said.append(each)
                 continue
-            problem = self._problem(each, rendering, state)
+            problem = self._file_problem(each, rendering, state)
             if problem is None:
                 said.append(each)
             else:
-                self._unsaid[each.path] = problem
+                self._inexpressible_parts[each.path] = problem
         return said
 
-    def _problem(self, file: FileChange, rendering: TableFiles, state: TableState) -> str | None:
+    def _file_problem(
+        self, file: FileChange, rendering: FileActions, state: TableState
+    ) -> str | None:
         if state.schema.primary_keys:
             return (
                 f"{file.path} is a file of a table with a primary key, whose newest rows only "
@@ -535,13 +552,13 @@ class _Run:
             return error.message
         return None
 
-    def _refuse_unsaid(self, snapshot_id: int) -> None:
+    def _refuse_inexpressible(self, snapshot_id: int) -> None:
         """Reject a readable snapshot that Delta cannot express.
 
         Raises:
             UnsupportedError: Delta cannot express it.
         """
-        problem = next(iter(self._unsaid.values()), None)
+        problem = next(iter(self._inexpressible_parts.values()), None)
         if self._fold.problem is not None:
             problem = self._fold.problem.message
         if self._versions.unlisted.held_by(snapshot_id):
@@ -560,19 +577,19 @@ class _Run:
         state: TableState,
         millis: int,
     ) -> Iterator[bytes]:
-        rendering = TableFiles(state, self._schemas, self._below)
+        rendering = FileActions(state, self._schemas_by_id, self._below)
         # A compaction rewrites the same rows into other files.
         changes = isinstance(event, RolledBack) or event.commit_kind != "COMPACT"
         for each in said:
             if each.kind == "DELETE":
-                yield line("remove", rendering.remove(each, millis, changes_data=changes))
+                yield action_line("remove", rendering.remove(each, millis, changes_data=changes))
         for each in said:
             if each.kind == "ADD":
-                yield line("add", rendering.add(each, changes_data=changes))
+                yield action_line("add", rendering.add(each, changes_data=changes))
 
-    def _removed_until(self, state: TableState) -> int:
+    def _tombstone_limit_version(self, state: TableState) -> int:
         """Return the version up to which no readable snapshot needs removed files."""
-        oldest = oldest_readable(state)
+        oldest = oldest_readable_snapshot(state)
         version = self._versions.version_of(oldest) if oldest > 1 else None
         # An imported log may begin later than the first snapshot: its source lost older commits.
         return max(version or 0, self._oldest_followed)
@@ -586,7 +603,9 @@ class _Run:
         """
         if self._fold.problem is not None:
             raise self._fold.problem
-        to_parquet(self._log.reconciled(self._removed_until(self._builder.freeze())))
+        to_parquet(
+            self._log.newest_checkpoint_state(self._tombstone_limit_version(self._builder.freeze()))
+        )
 
     def finish(self) -> DeltaPosition:
         """Write the hint; return the position."""
@@ -614,13 +633,13 @@ class _Run:
                 live=fold.live,
                 snapshots=tuple(self._versions.runs),
                 unlisted=self._versions.unlisted.flips,
-                unsaid=self._unsaid,
+                unsaid=self._inexpressible_parts,
                 corrections=len(self._target.corrections),
             )
         )
 
 
-def oldest_readable(state: TableState) -> int:
+def oldest_readable_snapshot(state: TableState) -> int:
     """Return the oldest readable snapshot; 1 if none has expired."""
     return min({state.earliest_snapshot_id, *state.held_snapshot_ids})
 
@@ -629,7 +648,7 @@ def _is_snapshot(event: TableEvent) -> bool:
     return isinstance(event, SnapshotEvent)
 
 
-def _txn(event: SnapshotEvent, millis: int) -> Iterator[bytes]:
+def _txn_lines(event: SnapshotEvent, millis: int) -> Iterator[bytes]:
     """Yield the `txn` line of a snapshot whose writer gives an idempotency key."""
     if isinstance(event, RolledBack) or event.commit_identifier == BATCH_COMMIT_IDENTIFIER:
         return
@@ -640,7 +659,7 @@ DELTA_PLAN: Final = "delta"
 
 
 @frozen
-class Planned:
+class DeltaPlan:
     """Delta's part of `lakeledger plan`; a call returns the files of a change."""
 
     def __call__(self, before: TableState, after: TableState) -> tuple[str, ...]:
@@ -661,27 +680,29 @@ class Planned:
             before: The table before the change.
             after: The table after it.
         """
-        readers = tuple(_warnings(before, after)) if before.snapshot is not None else ()
-        return (*readers, *_unsaid(before, after))
+        readers = (
+            tuple(_compatibility_warnings(before, after)) if before.snapshot is not None else ()
+        )
+        return (*readers, *_inexpressible_parts(before, after))
 
 
-def _warnings(before: TableState, after: TableState) -> Iterator[str]:
+def _compatibility_warnings(before: TableState, after: TableState) -> Iterator[str]:
     if renames_or_drops(before.schema, after.schema):
         yield (
             "Delta maps columns by name from the first rename or drop on, and neither Polars nor "
             "delta-rs' to_pyarrow_table opens such a table; delta-rs' QueryBuilder, DuckDB and "
             "Spark do"
         )
-    if widened(before.schema, after.schema):
+    if has_widened_column(before.schema, after.schema):
         yield (
             "Delta reads wider types by the table feature typeWidening, which neither Polars nor "
             "delta-rs opens; DuckDB and Spark do"
         )
 
 
-def _unsaid(before: TableState, after: TableState) -> Iterator[str]:
+def _inexpressible_parts(before: TableState, after: TableState) -> Iterator[str]:
     """Yield what Delta cannot express of a change; of the table if Delta is newly declared."""
-    is_new = DELTA_PLAN not in declared_by(before.schema.options).formats
+    is_new = DELTA_PLAN not in declared_rules(before.schema.options).formats
     had = set() if is_new else {*unsaid(before)}
     yield from (each for each in unsaid(after) if each not in had)
 
@@ -693,27 +714,27 @@ def unsaid(state: TableState) -> Iterator[str]:
             f"Delta's log has no branches: {', '.join(sorted(state.branches))} cannot be read "
             "there, until main is fast-forwarded to it"
         )
-    for name, default in _defaults(state):
+    for name, default in _column_defaults(state):
         yield (
             f"Delta's log does not record the default {default} of column {name}, since only "
             "the ledger's writers write there: writers of new rows read it from the ledger"
         )
 
 
-def _defaults(state: TableState) -> Iterator[tuple[str, str]]:
+def _column_defaults(state: TableState) -> Iterator[tuple[str, str]]:
     for place in type_places(state.schema.fields):
         if place.field is not None and place.field.default_value is not None:
             yield place.name, place.field.default_value
 
 
-planned = Planned()
+planned = DeltaPlan()
 
 
 __all__ = ["DELTA", "expected", "follow", "project", "rebuild", "verify"]
 
 
 @frozen
-class _Renewing(StoreOutputs):
+class _OverwritingOutputs(StoreOutputs):
     """A table's folder whose files written by a ledger may be replaced."""
 
     def put(self, path: str, body: bytes) -> None:
@@ -723,14 +744,14 @@ class _Renewing(StoreOutputs):
             StoreError: Another program's file has the name.
         """
         there = self.read(path)
-        if there not in (None, body) and (is_checkpoint(path) or is_of_ledger(there or b"")):
+        if there not in (None, body) and (is_checkpoint(path) or is_ledger_commit(there or b"")):
             self.restore(path, body)
         else:
             super().put(path, body)
 
 
 @frozen
-class _Ahead:
+class _PreviewOutputs:
     """A table's folder as a run would leave it, in memory.
 
     Attributes:
@@ -748,7 +769,11 @@ class _Ahead:
             StoreError: A file of another program has its name.
         """
         found = self.read(path)
-        if found not in (None, body) and not is_checkpoint(path) and not is_of_ledger(found or b""):
+        if (
+            found not in (None, body)
+            and not is_checkpoint(path)
+            and not is_ledger_commit(found or b"")
+        ):
             raise StoreError(
                 f"{self.inner.key(path)} is not a file of the ledger's, and has the name of one "
                 "that the projection writes: move it away, or rebuild the projection",
@@ -809,10 +834,10 @@ class DeltaFiles:
         If a clock was corrected since, the times of earlier versions change, and all are rewritten.
         """
         is_corrected = len(target.corrections) != start.corrections
-        if is_corrected and isinstance(outputs, Gathering):
-            renewing = _Renewing(outputs.inner.store, outputs.inner.root)
-            return Projection(table, renewing, DeltaPosition(), target).run(on_progress)
-        return Projection(table, outputs, start, target).run(on_progress)
+        if is_corrected and isinstance(outputs, BufferedOutputs):
+            renewing = _OverwritingOutputs(outputs.inner.store, outputs.inner.root)
+            return DeltaProjection(table, renewing, DeltaPosition(), target).run(on_progress)
+        return DeltaProjection(table, outputs, start, target).run(on_progress)
 
     def rebuild_reason(self, table: TableHandle, saved: DeltaPosition) -> RebuildReason | None:
         """Return the version of the older renderer that wrote the files; None if it is current."""
@@ -827,10 +852,10 @@ class DeltaFiles:
         """Rewrite the files of another renderer in place."""
         del older
         outputs = outputs_of(table)
-        renewing = _Renewing(outputs.store, outputs.root)
-        return Projection(table, renewing, DeltaPosition(), target).run(on_progress)
+        renewing = _OverwritingOutputs(outputs.store, outputs.root)
+        return DeltaProjection(table, renewing, DeltaPosition(), target).run(on_progress)
 
-    def compare(self, table: TableHandle, saved: DeltaPosition, at: TableState) -> Compared:
+    def compare(self, table: TableHandle, saved: DeltaPosition, at: TableState) -> ComparisonResult:
         """Compare the files on the store with the files that the log yields.
 
         Checkpoints are compared by content. A foreign file with a name that the ledger uses or
@@ -841,14 +866,14 @@ class DeltaFiles:
         there = {path: outputs.read(path) or b"" for path in outputs.paths(FOLDER)}
         wanted, newest = files_of(self, table, at), target_state(table, None)
         behind = at.version < newest.version
-        later = _later(self, table, at, newest) if behind else ({}, {})
+        later = _expected_and_possible_files(self, table, at, newest) if behind else ({}, {})
         last = max(filter(None, map(version_of, {**wanted, **later[0]})), default=0)
         lost = sorted(wanted.keys() - there.keys() - {HINT})
         missing = [path for path in lost if not behind or path in later[0]]
         changed, foreign, in_the_way = [], [], []
         for path, body in sorted(there.items()):
             kinds = [each[path] for each in (wanted, *later) if path in each]
-            if any(_is_as_made(path, body, each) for each in kinds):
+            if any(_has_expected_content(path, body, each) for each in kinds):
                 continue
             version = version_of(path)
             if path in wanted:
@@ -865,7 +890,7 @@ class DeltaFiles:
             tuple(foreign),
             unsaid=tuple(unsaid(at)),
         )
-        return Compared(found, wanted, tuple(in_the_way), newest)
+        return ComparisonResult(found, wanted, tuple(in_the_way), newest)
 
     def lost(self, table: TableHandle, saved: DeltaPosition) -> Mapping[str, bytes]:
         """Return all files that are missing or damaged; time travel needs every one."""
@@ -875,13 +900,13 @@ class DeltaFiles:
         return {
             path: body
             for path, body in wanted.items()
-            if not _is_as_made(path, found[path] or b"", body)
+            if not _has_expected_content(path, found[path] or b"", body)
         }
 
     def make_way(self, outputs: StoreOutputs, path: str) -> None:
         """Rename a foreign file to a name that readers ignore."""
         body = outputs.read(path)
-        if body is not None and not is_checkpoint(path) and not is_of_ledger(body):
+        if body is not None and not is_checkpoint(path) and not is_ledger_commit(body):
             name = path.rpartition("/")[2]
             outputs.put(
                 f"{FOLDER}/_quarantine.{hashlib.sha256(body).hexdigest()[:16]}.{name}", body
@@ -899,11 +924,11 @@ class DeltaFiles:
         return ()
 
 
-def _is_as_made(path: str, body: bytes, wanted: bytes) -> bool:
-    return body == wanted or (is_checkpoint(path) and is_same(body, wanted))
+def _has_expected_content(path: str, body: bytes, wanted: bytes) -> bool:
+    return body == wanted or (is_checkpoint(path) and has_same_content(body, wanted))
 
 
-def _later(
+def _expected_and_possible_files(
     files: DeltaFiles, table: TableHandle, saved: TableState, newest: TableState
 ) -> tuple[dict[str, bytes], dict[str, bytes]]:
     """Return the files of the newest version, and those that a run to it may have written."""
@@ -920,7 +945,7 @@ def _later(
 DELTA = Materialisation(DeltaFiles())
 
 
-def check_ahead(
+def check_future_commits(
     table: TableHandle, ahead: Sequence[Commit[TableEvent]], target: TableState
 ) -> None:
     """Check that future commits of a table can be projected; nothing is written.
@@ -938,7 +963,9 @@ def check_ahead(
     saved = DELTA.position(table)
     is_current = saved.renderer == RENDERER and saved.corrections == len(target.corrections)
     start = saved if is_current else DeltaPosition()
-    Projection(table, _Ahead(outputs_of(table)), start, target).check_ahead(ahead)
+    DeltaProjection(table, _PreviewOutputs(outputs_of(table)), start, target).check_future_commits(
+        ahead
+    )
 
 
 project = DELTA.project

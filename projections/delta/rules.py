@@ -14,11 +14,11 @@ from attrs import frozen
 from msgspec import UnsetType
 
 from ledger.decide.format_rules import (
-    Arrival,
     Batch,
     FileForm,
     History,
     Refusal,
+    SnapshotArrival,
     TableCreation,
     emptiness_problems,
     lost_source_problems,
@@ -30,7 +30,7 @@ from ledger.model.file_change import FileChange
 from ledger.model.iceberg_layout import PartitionSpec, SomeSpecs, spec_by_id
 from ledger.model.messages import excerpt
 from ledger.model.schema import Schema
-from ledger.model.single_values import has_room
+from ledger.model.single_values import is_in_integer_range
 from ledger.model.types import (
     ArrayType,
     BinaryType,
@@ -46,11 +46,11 @@ from ledger.model.types import (
     VarCharType,
     type_places,
 )
-from ledger.model.types.text import bare_text
+from ledger.model.types.text import bare_type_text
 from ledger.state.table import TableState
-from projections.delta.columns import CalledInFiles, HeldNames, clashes
+from projections.delta.columns import ColumnNamesInFiles, HistoricalColumnNames, find_name_conflicts
 from projections.delta.table_metadata import is_reserved, partition_columns
-from projections.delta.types import primitive, type_changes
+from projections.delta.types import primitive_type_name, type_changes
 from projections.delta.values import partition_text
 
 _TEXTS = ("CHAR", "VARCHAR")
@@ -78,10 +78,12 @@ class FileRules:
         if come:
             yield from key_problems(self.schema, come[0].path)
         for each in come:
-            yield from _kind(each)
-            yield from self._partition(each, columns)
+            yield from _file_kind_problems(each)
+            yield from self._partition_problems(each, columns)
 
-    def _partition(self, file: FileChange, columns: Sequence[DataField]) -> Iterator[Refusal]:
+    def _partition_problems(
+        self, file: FileChange, columns: Sequence[DataField]
+    ) -> Iterator[Refusal]:
         # Many files have one partition; without their types, 1 and True would be one key.
         key = file.spec_id, file.partition, *map(type, file.partition)
         if not columns or key in self._sound:
@@ -95,23 +97,25 @@ class FileRules:
         for column in columns:
             if column.id not in places:
                 rule = f"its spec {file.spec_id} lacks identity({column.name}), which partitions"
-                yield _refusal(file, f"{rule} the table", "write it under a spec that has it")
+                yield _file_refusal(file, f"{rule} the table", "write it under a spec that has it")
                 return
             value = file.partition[places[column.id]]
             if value == "" and column.type.root in _TEXTS:
                 rule = f"an empty text in partition column {column.name} reads as NULL"
-                yield _refusal(file, rule, "give the file NULL, or another text")
+                yield _file_refusal(file, rule, "give the file NULL, or another text")
                 return
             # Logs of older clients have such values, and their files stay as they are.
-            if value is not None and not has_room(value, column.type):
+            if value is not None and not is_in_integer_range(value, column.type):
                 rule = f"partition column {column.name} has no room for {excerpt(value)}"
-                yield _refusal(file, rule, f"give the file a value of {bare_text(column.type)}")
+                yield _file_refusal(
+                    file, rule, f"give the file a value of {bare_type_text(column.type)}"
+                )
                 return
             try:
                 partition_text(value, column.type)
             except UnsupportedError as error:
                 what = f"partition column {column.name}: {error.message}"
-                yield _refusal(file, what, "give the file a valid value")
+                yield _file_refusal(file, what, "give the file a valid value")
                 return
         self._sound.add(key)
 
@@ -137,23 +141,23 @@ def engine_problems(facts: Mapping[str, Any]) -> Iterator[Refusal]:
         )
 
 
-def _kind(file: FileChange) -> Iterator[Refusal]:
+def _file_kind_problems(file: FileChange) -> Iterator[Refusal]:
     if file.content != "data":
         rule = f"it has no files of {excerpt(file.content)}"
-        yield _refusal(file, rule, "rewrite the data files without the rows")
+        yield _file_refusal(file, rule, "rewrite the data files without the rows")
     elif not isinstance(file.sort_order_id, UnsetType) and file.sort_order_id:
         rule = f"its log has no sort orders, and this file has {file.sort_order_id}"
-        yield _refusal(file, rule, "leave sort_order_id out")
+        yield _file_refusal(file, rule, "leave sort_order_id out")
     elif file.format.lower() != "parquet":
         rule = f"its files are Parquet, and this one is {excerpt(file.format)}"
-        yield _refusal(file, rule, "write it again as Parquet")
+        yield _file_refusal(file, rule, "write it again as Parquet")
 
 
-def _refusal(file: FileChange, rule: str, alternative: str) -> Refusal:
+def _file_refusal(file: FileChange, rule: str, alternative: str) -> Refusal:
     return Refusal(f"file {file.path}", rule, alternative)
 
 
-def arriving_problems(
+def commit_name_problems(
     schema: Schema, files: Collection[FileChange], state: TableState, history: History
 ) -> Iterator[Refusal]:
     """Yield the columns that live files would hold under several names after a commit.
@@ -165,11 +169,13 @@ def arriving_problems(
         history: The table's history.
     """
     come = {each.schema_id for each in files if each.kind == "ADD"}
-    if not come or not schema.id or _is_plain(schema, state, history):
+    if not come or not schema.id or _uses_schema_names(schema, state, history):
         return
     gone = {each.path for each in files if each.kind == "DELETE"}
     live = {each.schema_id for each in history.live(state) if each.path not in gone}
-    for place, reason in clashes(schema, _held(state, history, live | come)):
+    for place, reason in find_name_conflicts(
+        schema, _names_in_schema_files(state, history, live | come)
+    ):
         yield Refusal(
             f"column {place.name}",
             f"one name has to find a column in all files, and {reason}",
@@ -177,11 +183,11 @@ def arriving_problems(
         )
 
 
-def past_problems(batch: Batch) -> Iterator[Refusal]:
+def readable_name_problems(batch: Batch) -> Iterator[Refusal]:
     """Yield the columns that readable files hold under several names."""
     used = {each.schema_id for each in batch.reach.files}
-    held = _held(batch.before, batch.history, used)
-    for place, reason in clashes(batch.schema, held):
+    held = _names_in_schema_files(batch.before, batch.history, used)
+    for place, reason in find_name_conflicts(batch.schema, held):
         yield Refusal(
             f"column {place.name}",
             f"one name has to find a column in all files, and {reason}",
@@ -189,11 +195,11 @@ def past_problems(batch: Batch) -> Iterator[Refusal]:
         )
 
 
-def returning_problems(batch: Batch) -> Iterator[Refusal]:
+def restored_column_problems(batch: Batch) -> Iterator[Refusal]:
     """Yield the restored columns that live files hold under several names."""
     live = {each.schema_id for each in batch.history.live(batch.before)}
-    held = _held(batch.before, batch.history, live)
-    for place, reason in clashes(batch.schema, held):
+    held = _names_in_schema_files(batch.before, batch.history, live)
+    for place, reason in find_name_conflicts(batch.schema, held):
         if place.field is not None and place.field.id in batch.returned:
             yield Refusal(
                 f"column {place.name}",
@@ -202,14 +208,16 @@ def returning_problems(batch: Batch) -> Iterator[Refusal]:
             )
 
 
-def _held(state: TableState, history: History, schema_ids: Collection[int]) -> HeldNames:
-    called = CalledInFiles.of(state)
-    return HeldNames.of(map(called.schema, history.schemas(schema_ids)))
+def _names_in_schema_files(
+    state: TableState, history: History, schema_ids: Collection[int]
+) -> HistoricalColumnNames:
+    called = ColumnNamesInFiles.of(state)
+    return HistoricalColumnNames.of(map(called.schema, history.schemas(schema_ids)))
 
 
-def _is_plain(schema: Schema, state: TableState, history: History) -> bool:
+def _uses_schema_names(schema: Schema, state: TableState, history: History) -> bool:
     """Return whether all files are known to use the schema's column names."""
-    called = CalledInFiles.of(state)
+    called = ColumnNamesInFiles.of(state)
     is_named = any(
         place.field is not None
         and called.names.get(place.field.id, place.field.name) != place.field.name
@@ -238,7 +246,7 @@ def column_problems(columns: Iterable[DataField]) -> Iterator[Refusal]:
         what = f"column {place.name}"
         if not isinstance(place.type, _NESTED):
             try:
-                primitive(place.type)
+                primitive_type_name(place.type)
             except UnsupportedError as error:
                 yield Refusal(what, error.message, "take another type")
         if place.field is not None and place.field.initial_default is not None:
@@ -312,7 +320,7 @@ def layout_problems(
 
 
 @frozen
-class Step:
+class SchemaStep:
     """Schema change from one schema to a later one.
 
     Attributes:
@@ -340,7 +348,7 @@ class Step:
             if old is None:
                 # A member of a new struct is covered by the check of the struct.
                 if place.level[0] is None or place.level[0] in before:
-                    yield from self._added(place, place.field.id)
+                    yield from self._added_column_problems(place, place.field.id)
                 continue
             if old.type.nullable and not place.type.nullable and not self.may_require:
                 yield Refusal(
@@ -350,7 +358,7 @@ class Step:
                 )
             yield from _type_problems(f"column {place.name}", old.type, place.type)
 
-    def _added(self, place: TypePlace, field_id: int) -> Iterator[Refusal]:
+    def _added_column_problems(self, place: TypePlace, field_id: int) -> Iterator[Refusal]:
         # A restored column is NOT NULL only if no row was written without it.
         is_back = field_id <= self.before.highest_field_id
         if not place.type.nullable and not self.may_require and not is_back:
@@ -371,21 +379,21 @@ def _type_problems(what: str, before: DataType, after: DataType) -> Iterator[Ref
         if not change.is_widening or "key" in change.path:
             rule = "readers read older files' values as the new type, and only as a wider one"
             yield refused_retyping(what, change.before, change.after, rule)
-    if not changes and _narrows(before, after):
+    if not changes and _excludes_old_values(before, after):
         rule = "readers cast nothing, so that older values would not be of the new type"
         yield refused_retyping(what, before, after, rule)
 
 
-def _narrows(  # noqa: PLR0911 - one case per kind
+def _excludes_old_values(  # noqa: PLR0911 - one case per kind
     before: DataType, after: DataType
 ) -> bool:
     """Return whether a change within one Delta type excludes values of the old type."""
     match before, after:
         case ArrayType(element=old), ArrayType(element=new):
-            return _narrows(old, new) or (old.nullable and not new.nullable)
+            return _excludes_old_values(old, new) or (old.nullable and not new.nullable)
         case MapType(), MapType():
             old, new = before.value, after.value
-            return _narrows(old, new) or (old.nullable and not new.nullable)
+            return _excludes_old_values(old, new) or (old.nullable and not new.nullable)
         case ((CharType() | VarCharType()), CharType()):
             # Padding: stored values would lack it.
             return not isinstance(before, CharType) or before.length != after.length
@@ -408,7 +416,7 @@ def _narrows(  # noqa: PLR0911 - one case per kind
             return False
 
 
-def widened(before: Schema, after: Schema) -> bool:
+def has_widened_column(before: Schema, after: Schema) -> bool:
     """Return whether any column's type was widened."""
     old = {each.field.id: each.type for each in type_places(before.fields) if each.field}
     return any(
@@ -453,22 +461,22 @@ class DeltaRules:
         yield from column_problems(columns)
         if is_new:
             yield from origin_problems(batch.before)
-            yield from _past_problems(batch)
+            yield from _readable_history_problems(batch)
         for each in batch.steps(self):
-            step = Step(each.before, may_require=batch.may_require)
+            step = SchemaStep(each.before, may_require=batch.may_require)
             yield from step.problems(each.columns, each.only)
         if is_new:
-            yield from past_problems(batch)
+            yield from readable_name_problems(batch)
         elif batch.returned:
-            yield from returning_problems(batch)
-        yield from _whole_problems(batch, is_new=is_new)
+            yield from restored_column_problems(batch)
+        yield from _batch_result_problems(batch, is_new=is_new)
 
     def last_problems(self, batch: Batch) -> Iterator[Refusal]:
         """Yield the current layout's fields whose column the batch drops."""
         if not batch.is_same_shape or batch.is_new(self):
             yield from lost_source_problems(batch)
 
-    def file_problems(self, arrival: Arrival) -> Iterator[Refusal]:
+    def file_problems(self, arrival: SnapshotArrival) -> Iterator[Refusal]:
         """Yield the files of a snapshot that Delta cannot express."""
         state = arrival.state
         yield from engine_problems(arrival.facts)
@@ -478,7 +486,7 @@ class DeltaRules:
         self, schema: Schema, come: Collection[FileChange], state: TableState, history: History
     ) -> Iterator[Refusal]:
         """Yield the columns that live files would hold under several names."""
-        return arriving_problems(schema, come, state, history)
+        return commit_name_problems(schema, come, state, history)
 
     def tag_problems(self, name: str, others: Collection[str]) -> Iterator[Refusal]:
         """Yield nothing: Delta has no tags, and tagged versions are kept in its log."""
@@ -501,25 +509,25 @@ def origin_problems(state: TableState) -> Iterator[Refusal]:
         )
 
 
-def _whole_problems(batch: Batch, *, is_new: bool) -> Iterator[Refusal]:
+def _batch_result_problems(batch: Batch, *, is_new: bool) -> Iterator[Refusal]:
     schema, before = batch.schema, batch.before
-    whole = _whole(schema, batch.layout.spec)
+    whole = _table_problems(schema, batch.layout.spec)
     if is_new:
         yield from emptiness_problems(schema)
         yield from whole
         return
-    yield from new_problems(whole, _whole(before.schema, before.spec))
+    yield from new_problems(whole, _table_problems(before.schema, before.spec))
     if before.snapshot is not None:
         now = (schema, batch.layout.spec)
         yield from layout_problems((before.schema, before.spec), now)
 
 
-def _whole(schema: Schema, spec: PartitionSpec) -> Iterator[Refusal]:
+def _table_problems(schema: Schema, spec: PartitionSpec) -> Iterator[Refusal]:
     yield from name_problems(schema)
     yield from spec_problems(schema, spec)
 
 
-def _past_problems(batch: Batch) -> Iterator[Refusal]:
+def _readable_history_problems(batch: Batch) -> Iterator[Refusal]:
     """Yield the readable state that Delta cannot express; its history does not count."""
     if batch.reach.spec_ids:
         # A primary key cannot be added later, so it applies to all files.

@@ -15,8 +15,8 @@ from ledger.locations import below
 from ledger.model.errors import InvalidInputError, NotFoundError, StoreError
 from ledger.stores.file_access import FileAccess
 from projections.delta.actions import FOLDER
-from projections.delta.log_reading import Actions, read_lines, read_parquet
-from projections.importing.trial import SourceFiles, place_of_source, plain
+from projections.delta.log_reading import LogActions, read_lines, read_parquet
+from projections.importing.trial import SourceFiles, canonical_source, canonical_url
 
 _is_uri = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/").match
 _COMMIT = re.compile(r"(\d{20})\.json")
@@ -27,7 +27,7 @@ _CHECKPOINT = re.compile(
 
 
 @frozen
-class Version:
+class SourceVersion:
     """One version of a source.
 
     Attributes:
@@ -42,14 +42,14 @@ class Version:
 
     number: int
     file: str
-    actions: Actions
-    commit: Actions
+    actions: LogActions
+    commit: LogActions
     is_whole: bool
     written_millis: int
     sha256: str
 
 
-class Source:
+class DeltaSource:
     """A Delta table at the source of an import.
 
     Args:
@@ -66,14 +66,14 @@ class Source:
     """
 
     def __init__(self, place: str, access: FileAccess) -> None:
-        self.name = plain(place_of_source(place))
+        self.name = canonical_url(canonical_source(place))
         self._files = SourceFiles(access.below(self.name))
-        self._written = self._listed()
+        self._written = self._log_file_times()
         self._commits: dict[int, str] = {}
         self._checkpoints: dict[int, list[str]] = {}
-        self._list()
+        self._index_log_files()
 
-    def _list(self) -> None:
+    def _index_log_files(self) -> None:
         parts: dict[tuple[int, str, int], list[str]] = {}
         for name in self._written:
             if commit := _COMMIT.fullmatch(name):
@@ -88,7 +88,7 @@ class Source:
         if not self._commits and not self._checkpoints:
             raise InvalidInputError(f"{self.name}/{FOLDER} holds no version of a Delta table")
 
-    def _listed(self) -> dict[str, int]:
+    def _log_file_times(self) -> dict[str, int]:
         try:
             return self._files.written(f"{self.name}/{FOLDER}")
         except (FileNotFoundError, NotADirectoryError) as error:
@@ -108,7 +108,7 @@ class Source:
         name = self._commits.get(version) or self._checkpoints[version][0]
         return f"{FOLDER}/{name}"
 
-    def versions(self, known: int) -> Iterator[Version]:
+    def versions(self, known: int) -> Iterator[SourceVersion]:
         """Yield the versions after a known one, oldest first; after -1, all that are left.
 
         The state before the first commit that is left is one version.
@@ -119,34 +119,34 @@ class Source:
         if known >= self.newest:
             return
         first = known + 1
-        if not self._follows(first):
-            first = self._start(known)
-            yield self._whole(first)
+        if not self._has_all_commits_from(first):
+            first = self._first_checkpoint_after(known)
+            yield self._read_checkpoint_version(first)
             first += 1
         for number in range(first, self.newest + 1):
-            yield self._commit(number)
+            yield self._read_commit_version(number)
 
-    def _follows(self, first: int) -> bool:
+    def _has_all_commits_from(self, first: int) -> bool:
         return all(each in self._commits for each in range(first, self.newest + 1))
 
-    def _start(self, known: int) -> int:
+    def _first_checkpoint_after(self, known: int) -> int:
         for each in sorted(self._checkpoints):
-            if each > known and self._follows(each + 1):
+            if each > known and self._has_all_commits_from(each + 1):
                 return each
         missing = next(each for each in range(self.newest, known, -1) if each not in self._commits)
         raise InvalidInputError(
             f"the log of {self.name} lacks version {missing}, and no checkpoint covers it"
         )
 
-    def _whole(self, number: int) -> Version:
+    def _read_checkpoint_version(self, number: int) -> SourceVersion:
         names = self._checkpoints[number]
-        actions, commit = self._read_checkpoint(number), Actions()
+        actions, commit = self._read_checkpoint(number), LogActions()
         name, digest = self._commits.get(number), ""
         if name is not None:
             body = self.read(f"{FOLDER}/{name}")
             commit = read_lines(body, f"{self.name}/{FOLDER}/{name}")
             digest = hashlib.sha256(body).hexdigest()
-        return Version(
+        return SourceVersion(
             number,
             f"{FOLDER}/{names[0]}",
             actions,
@@ -156,8 +156,8 @@ class Source:
             sha256=digest,
         )
 
-    def _read_checkpoint(self, number: int) -> Actions:
-        found = Actions()
+    def _read_checkpoint(self, number: int) -> LogActions:
+        found = LogActions()
         for name in self._checkpoints[number]:
             read = read_lines if name.endswith(".json") else read_parquet
             read(self.read(f"{FOLDER}/{name}"), name, found)
@@ -169,12 +169,12 @@ class Source:
             raise InvalidInputError(f"{name} has no protocol or metadata, and is not a checkpoint")
         return found
 
-    def _commit(self, number: int) -> Version:
+    def _read_commit_version(self, number: int) -> SourceVersion:
         name = self._commits[number]
         body = self.read(f"{FOLDER}/{name}")
         digest = hashlib.sha256(body).hexdigest()
         actions = read_lines(body, f"{self.name}/{FOLDER}/{name}")
-        return Version(
+        return SourceVersion(
             number,
             f"{FOLDER}/{name}",
             actions,

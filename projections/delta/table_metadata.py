@@ -23,14 +23,20 @@ from ledger.state.delta_origin import DeltaOrigin
 from ledger.state.table import TableState
 from projections.delta.actions import DeltaPosition
 from projections.delta.columns import (
-    HeldNames,
-    clashes,
-    fields_of,
+    HistoricalColumnNames,
+    find_name_conflicts,
+    named_fields,
     nested_ids_of,
     physical_names,
     renames_or_drops,
 )
-from projections.delta.types import INVARIANTS, Naming, needs, struct_json, type_changes
+from projections.delta.types import (
+    INVARIANTS,
+    FieldNaming,
+    required_features,
+    struct_json,
+    type_changes,
+)
 
 IN_COMMIT_TIMESTAMP = "inCommitTimestamp"
 COLUMN_MAPPING = "columnMapping"
@@ -115,11 +121,11 @@ def protocol_json(features: Collection[str]) -> bytes:
     return _ENCODER.encode({**found, "writerFeatures": sorted({*features, FENCE})})
 
 
-def fenced(protocol: str) -> bytes:
+def fence_protocol(protocol: str) -> bytes:
     """Return a source's protocol with other writers locked out; readers see no change.
 
     Example:
-        >>> fenced('{"minReaderVersion":1,"minWriterVersion":1}')[:60]
+        >>> fence_protocol('{"minReaderVersion":1,"minWriterVersion":1}')[:60]
         b'{"minReaderVersion":1,"minWriterVersion":7,"writerFeatures":'
     """
     return with_features(protocol, {IN_COMMIT_TIMESTAMP, FENCE})
@@ -175,7 +181,7 @@ class TableMetadata:
     created_millis: int
     schema: Schema
     spec: PartitionSpec
-    naming: Naming
+    naming: FieldNaming
     features: frozenset[str]
 
     def to_json(self) -> bytes:
@@ -216,7 +222,7 @@ def features_of(
     schema: Schema, known: Collection[str], *, is_mapped: bool, changes: Mapping[int, Any]
 ) -> frozenset[str]:
     """Return the table features that a schema needs; features are never removed."""
-    found = {IN_COMMIT_TIMESTAMP, *known, *needs(schema.fields)}
+    found = {IN_COMMIT_TIMESTAMP, *known, *required_features(schema.fields)}
     if is_mapped:
         found.add(COLUMN_MAPPING)
     if changes:
@@ -229,7 +235,7 @@ Schemas = Callable[[Iterable[int]], Mapping[int, Schema]]
 
 
 @define
-class TableFold:
+class MetadataTracker:
     """A table's current protocol and metadata.
 
     Attributes:
@@ -253,7 +259,9 @@ class TableFold:
     problem: UnsupportedError | None = None
 
     @classmethod
-    def at(cls, start: DeltaPosition, before: TableState | None, schemas: Schemas) -> TableFold:
+    def at(
+        cls, start: DeltaPosition, before: TableState | None, schemas: Schemas
+    ) -> MetadataTracker:
         """Return the protocol and metadata at a position.
 
         Args:
@@ -280,18 +288,18 @@ class TableFold:
         """Return whether columns have physical names (column mapping)."""
         return COLUMN_MAPPING in self.features
 
-    def says(self, schema: Schema) -> bool:
+    def matches_schema(self, schema: Schema) -> bool:
         """Return whether the metadata is that of a schema."""
         return self.said is not None and self.said.id == schema.id
 
-    def count(self, schema_id: int, files: int) -> None:
+    def count_live_files(self, schema_id: int, files: int) -> None:
         """Add a number of live files of a schema, negative for removed ones."""
         found = self.live.get(schema_id, 0) + files
         self.live[schema_id] = found
         if found <= 0:
             del self.live[schema_id]
 
-    def learn(self, state: TableState) -> Iterator[bytes]:
+    def update_metadata(self, state: TableState) -> Iterator[bytes]:
         """Update to a schema or to other live files; yield the changed actions as lines.
 
         Args:
@@ -299,7 +307,7 @@ class TableFold:
         """
         self.problem = None
         try:
-            protocol, metadata = self._said(state)
+            protocol, metadata = self._render_actions(state)
         except UnsupportedError as error:
             self.problem = error
             return
@@ -311,45 +319,45 @@ class TableFold:
             yield b'{"metaData":%s}\n' % metadata
         self.said = state.schema
 
-    def _said(self, state: TableState) -> tuple[bytes, bytes]:
+    def _render_actions(self, state: TableState) -> tuple[bytes, bytes]:
         schema = state.schema
-        held = HeldNames.of(self.schemas(self.live).values())
-        for place, reason in clashes(schema, held):
+        held = HistoricalColumnNames.of(self.schemas(self.live).values())
+        for place, reason in find_name_conflicts(schema, held):
             raise UnsupportedError(
                 f"column {place.name} has no single name by which Delta finds it: {reason}; "
                 "rewrite the older files under one name"
             )
         physical = physical_names(schema, held)
-        changes = self._changed(schema)
-        mapped = self.is_mapped or self._leaves_names(schema, physical)
+        changes = self._accumulated_type_changes(schema)
+        mapped = self.is_mapped or self._needs_column_mapping(schema, physical)
         features = features_of(schema, self.features, is_mapped=mapped, changes=changes)
         # Only tables from Delta have nested ids that Delta's readers used before.
         is_imported = isinstance(state.origin, DeltaOrigin)
         nested = nested_ids_of(schema, physical) if mapped and is_imported else {}
-        table_id, created_millis = _identity(state)
+        table_id, created_millis = _table_identity(state)
         made = TableMetadata(
             table_id,
             created_millis,
             schema,
             state.spec,
-            Naming(physical if mapped else None, changes, nested),
+            FieldNaming(physical if mapped else None, changes, nested),
             features,
         ).to_json()
         self.features, self.changes = features, changes
         return protocol_json(features), made
 
-    def _leaves_names(self, schema: Schema, physical: Mapping[int, str]) -> bool:
-        if any(place.path[-1] != physical[each] for place, each in fields_of(schema)):
+    def _needs_column_mapping(self, schema: Schema, physical: Mapping[int, str]) -> bool:
+        if any(place.path[-1] != physical[each] for place, each in named_fields(schema)):
             return True
         return bool(self.live) and self.said is not None and renames_or_drops(self.said, schema)
 
-    def _changed(self, schema: Schema) -> dict[int, tuple[dict[str, str], ...]]:
+    def _accumulated_type_changes(self, schema: Schema) -> dict[int, tuple[dict[str, str], ...]]:
         """Return the type changes so far, including those to this schema."""
-        there = {each: place for place, each in fields_of(schema)}
+        there = {each: place for place, each in named_fields(schema)}
         changes = {each: found for each, found in self.changes.items() if each in there}
         if self.said is None or not self.live or self.said.fields == schema.fields:
             return changes
-        for place, each in fields_of(self.said):
+        for place, each in named_fields(self.said):
             if each in there:
                 found = type_changes(place.type, there[each].type)
                 more = tuple(change.to_json() for change in found)
@@ -358,14 +366,14 @@ class TableFold:
         return changes
 
 
-def _identity(state: TableState) -> tuple[str, int]:
+def _table_identity(state: TableState) -> tuple[str, int]:
     """Return the table's id and creation time, as in its Delta metadata."""
     if not isinstance(state.origin, DeltaOrigin):
         return state.table_id, state.created_at
-    found = msgspec.json.decode(state.origin.metadata, type=_Identity)
+    found = msgspec.json.decode(state.origin.metadata, type=_TableIdentity)
     return found.id, state.created_at if found.created_time is None else found.created_time
 
 
-class _Identity(msgspec.Struct, rename="camel"):
+class _TableIdentity(msgspec.Struct, rename="camel"):
     id: str
     created_time: int | None = None

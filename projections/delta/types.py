@@ -42,14 +42,14 @@ Changes = Mapping[int, Sequence[Mapping[str, str]]]
 """Type changes by field id, in the form of `delta.typeChanges`."""
 
 
-def primitive(data_type: t.DataType) -> str:
+def primitive_type_name(data_type: t.DataType) -> str:
     """Return Delta's name of a primitive type.
 
     Raises:
         UnsupportedError: Delta has no such type.
 
     Example:
-        >>> primitive(t.DecimalType(9, 2)), primitive(t.TimestampType(3))
+        >>> primitive_type_name(t.DecimalType(9, 2)), primitive_type_name(t.TimestampType(3))
         ('decimal(9,2)', 'timestamp_ntz')
     """
     if isinstance(data_type, t.DecimalType):
@@ -65,7 +65,7 @@ def primitive(data_type: t.DataType) -> str:
 
 
 @frozen
-class Naming:
+class FieldNaming:
     """Names and metadata of a schema's columns.
 
     Attributes:
@@ -85,29 +85,31 @@ class Naming:
         return member.name if self.physical is None else self.physical[member.id]
 
 
-def struct_json(fields: Sequence[t.DataField], naming: Naming) -> dict[str, Any]:
+def struct_json(fields: Sequence[t.DataField], naming: FieldNaming) -> dict[str, Any]:
     """Return columns as Delta schema fields.
 
     Raises:
         UnsupportedError: Delta has no such type.
 
     Example:
-        >>> struct_json([t.DataField(0, "id", t.BigIntType(nullable=False))], Naming())["fields"]
+        >>> struct_json([t.DataField(0, "id", t.BigIntType(nullable=False))], FieldNaming())[
+        ...     "fields"
+        ... ]
         [{'name': 'id', 'type': 'long', 'nullable': False, 'metadata': {}}]
     """
-    return {"type": "struct", "fields": [_field(each, naming) for each in fields]}
+    return {"type": "struct", "fields": [_field_json(each, naming) for each in fields]}
 
 
-def _field(member: t.DataField, naming: Naming) -> dict[str, Any]:
+def _field_json(member: t.DataField, naming: FieldNaming) -> dict[str, Any]:
     return {
         "name": member.name,
-        "type": _type(member.type, naming),
+        "type": _type_json(member.type, naming),
         "nullable": member.type.nullable,
-        "metadata": dict(_metadata(member, naming)),
+        "metadata": dict(_column_metadata(member, naming)),
     }
 
 
-def _metadata(member: t.DataField, naming: Naming) -> Iterator[tuple[str, Any]]:
+def _column_metadata(member: t.DataField, naming: FieldNaming) -> Iterator[tuple[str, Any]]:
     if member.description is not None:
         yield "comment", member.description
     if naming.physical is not None:
@@ -119,34 +121,34 @@ def _metadata(member: t.DataField, naming: Naming) -> Iterator[tuple[str, Any]]:
         yield "delta.typeChanges", [dict(each) for each in changes]
 
 
-def _type(data_type: t.DataType, naming: Naming) -> Any:
+def _type_json(data_type: t.DataType, naming: FieldNaming) -> Any:
     match data_type:
         case t.RowType(fields=fields):
             return struct_json(fields, naming)
         case t.ArrayType(element=element):
             return {
                 "type": "array",
-                "elementType": _type(element, naming),
+                "elementType": _type_json(element, naming),
                 "containsNull": element.nullable,
             }
         case t.MapType(key=key, value=value):
             return {
                 "type": "map",
-                "keyType": _type(key, naming),
-                "valueType": _type(value, naming),
+                "keyType": _type_json(key, naming),
+                "valueType": _type_json(value, naming),
                 "valueContainsNull": value.nullable,
             }
         case _:
-            return primitive(data_type)
+            return primitive_type_name(data_type)
 
 
-def needs(fields: Sequence[t.DataField]) -> Iterator[str]:
+def required_features(fields: Sequence[t.DataField]) -> Iterator[str]:
     """Yield the table features that some columns need, with repetitions.
 
     A NOT NULL column is an invariant, which only writers must support.
 
     Example:
-        >>> [*needs([t.DataField(0, "a", t.TimestampType(nullable=False))])]
+        >>> [*required_features([t.DataField(0, "a", t.TimestampType(nullable=False))])]
         ['timestampNtz', 'invariants']
     """
     for place in type_places(fields):
@@ -175,42 +177,49 @@ class TypeChange:
         """Return whether Delta's type widening allows the change."""
         if self.before.depth or self.after.depth:
             return False
-        return widens(primitive(self.before), primitive(self.after))
+        return is_type_widening(primitive_type_name(self.before), primitive_type_name(self.after))
 
     def to_json(self) -> dict[str, str]:
         """Return the change as an entry of `delta.typeChanges`."""
-        found = {"fromType": primitive(self.before), "toType": primitive(self.after)}
+        found = {
+            "fromType": primitive_type_name(self.before),
+            "toType": primitive_type_name(self.after),
+        }
         return {**found, "fieldPath": ".".join(self.path)} if self.path else found
 
 
 def type_changes(before: t.DataType, after: t.DataType) -> Iterator[TypeChange]:
     """Yield the changes of Delta's type of one field, without those of ROW members."""
-    yield from _changes((), before, after)
+    yield from _nested_type_changes((), before, after)
 
 
-def _changes(path: tuple[str, ...], before: t.DataType, after: t.DataType) -> Iterator[TypeChange]:
+def _nested_type_changes(
+    path: tuple[str, ...], before: t.DataType, after: t.DataType
+) -> Iterator[TypeChange]:
     match before, after:
         case t.RowType(), t.RowType():
             # Its members are fields of their own.
             return
         case t.ArrayType(element=old), t.ArrayType(element=new):
-            yield from _changes((*path, "element"), old, new)
+            yield from _nested_type_changes((*path, "element"), old, new)
         case t.MapType(), t.MapType():
-            yield from _changes((*path, "key"), before.key, after.key)
-            yield from _changes((*path, "value"), before.value, after.value)
-        case _ if before.depth or after.depth or primitive(before) != primitive(after):
+            yield from _nested_type_changes((*path, "key"), before.key, after.key)
+            yield from _nested_type_changes((*path, "value"), before.value, after.value)
+        case _ if (
+            before.depth or after.depth or primitive_type_name(before) != primitive_type_name(after)
+        ):
             yield TypeChange(path, before, after)
 
 
-def widens(before: str, after: str) -> bool:
+def is_type_widening(before: str, after: str) -> bool:
     """Return whether Delta reads files of one type as another under type widening.
 
     The protocol also lets a DATE become a timestamp; no tested reader reads such files.
 
     Example:
-        >>> widens("integer", "long"), widens("decimal(9,2)", "decimal(11,3)")
+        >>> is_type_widening("integer", "long"), is_type_widening("decimal(9,2)", "decimal(11,3)")
         (True, True)
-        >>> widens("long", "double"), widens("date", "timestamp_ntz")
+        >>> is_type_widening("long", "double"), is_type_widening("date", "timestamp_ntz")
         (False, False)
     """
     if before in _WHOLE and after in _WHOLE:
@@ -219,15 +228,15 @@ def widens(before: str, after: str) -> bool:
         return before in ("float", "byte", "short", "integer")
     if not after.startswith("decimal"):
         return False
-    precision, scale = _decimal(after)
+    precision, scale = _parse_decimal(after)
     if before in _DIGITS:
         return precision - scale >= _DIGITS[before]
     if not before.startswith("decimal"):
         return False
-    old_precision, old_scale = _decimal(before)
+    old_precision, old_scale = _parse_decimal(before)
     return scale >= old_scale and precision - scale >= old_precision - old_scale
 
 
-def _decimal(name: str) -> tuple[int, int]:
+def _parse_decimal(name: str) -> tuple[int, int]:
     precision, _, scale = name.removeprefix("decimal(").removesuffix(")").partition(",")
     return int(precision), int(scale)

@@ -27,9 +27,9 @@ from ledger.model.single_values import (
     date_text,
     decimal_text,
     decode_value,
-    moment_text,
     parse_decimal,
     parse_text,
+    timestamp_text,
 )
 from ledger.planning.bound_value import value_from_bytes
 from ledger.state.table import TableState
@@ -68,7 +68,7 @@ def partition_text(value: PartitionValue, data_type: t.DataType) -> str | None:
         raise UnsupportedError(error.message) from error
     if decoded is None:
         return None
-    text = _saying(data_type).text(decoded, data_type)
+    text = _conversion_of(data_type).text(decoded, data_type)
     if text is None:
         raise UnsupportedError(f"Delta's log cannot write {value!r} as a {data_type.root}")
     return text
@@ -86,7 +86,7 @@ def partition_value(text: str, data_type: t.DataType) -> Any:
         >>> partition_value("2024-01-02", t.DateType())
         19724
     """
-    return _saying(data_type).parsed(text, data_type)
+    return _conversion_of(data_type).parsed(text, data_type)
 
 
 def bound_of(value: Any, data_type: t.DataType, *, upper: bool) -> Extreme | None:
@@ -101,7 +101,7 @@ def bound_of(value: Any, data_type: t.DataType, *, upper: bool) -> Extreme | Non
         >>> bound_of("1970-01-01T00:00:00.001Z", t.LocalZonedTimestampType(6), upper=True)
         1999
     """
-    saying = _saying(data_type)
+    saying = _conversion_of(data_type)
     try:
         found = saying.extreme(value, data_type)
     except (ValueError, ArithmeticError):
@@ -115,16 +115,18 @@ def _float_text(value: float) -> str:
     return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
 
 
-def _moment(value: int, data_type: t.TimestampType | t.LocalZonedTimestampType) -> str | None:
+def _timestamp_text(
+    value: int, data_type: t.TimestampType | t.LocalZonedTimestampType
+) -> str | None:
     if data_type.precision > _MICROSECONDS:
         return None
     if not _FIRST_DAY <= value // _MICROS_A_DAY <= _LAST_DAY:
         return None
-    return moment_text(value, _MICROSECONDS)
+    return timestamp_text(value, _MICROSECONDS)
 
 
 @frozen
-class StatisticsOf:
+class StatisticsFormatter:
     """Counts and bounds of a file's columns, by the names in the file.
 
     Attributes:
@@ -144,20 +146,20 @@ class StatisticsOf:
         found: dict[str, Any] = {"numRecords": file.record_count, "tightBounds": False}
         for key, bounds in (("minValues", file.lower_bounds), ("maxValues", file.upper_bounds)):
             if not isinstance(bounds, UnsetType) and bounds:
-                found[key] = self._nested(columns, partial(_bound_of, bounds))
+                found[key] = self._nest_by_name(columns, partial(_column_bound, bounds))
         nulls = file.null_value_counts
         if not isinstance(nulls, UnsetType) and nulls:
-            found["nullCount"] = self._nested(columns, partial(_nulls_of, nulls))
+            found["nullCount"] = self._nest_by_name(columns, partial(_column_null_count, nulls))
         return _ENCODER.encode(found).decode()
 
-    def _nested(
+    def _nest_by_name(
         self, fields: Iterable[t.DataField], fact_of: Callable[[t.DataField], Any]
     ) -> dict[str, Any]:
         """Return column statistics by name, nested for structs."""
         found: dict[str, Any] = {}
         for each in fields:
             fact = (
-                self._nested(each.type.fields, fact_of)
+                self._nest_by_name(each.type.fields, fact_of)
                 if isinstance(each.type, t.RowType)
                 else fact_of(each)
             )
@@ -166,15 +168,15 @@ class StatisticsOf:
         return found
 
 
-def _bound_of(bounds: Mapping[int, str], column: t.DataField) -> Any:
-    return _bound(bounds[column.id], column.type) if column.id in bounds else None
+def _column_bound(bounds: Mapping[int, str], column: t.DataField) -> Any:
+    return _bound_to_json(bounds[column.id], column.type) if column.id in bounds else None
 
 
-def _nulls_of(nulls: Mapping[int, int], column: t.DataField) -> int | None:
+def _column_null_count(nulls: Mapping[int, int], column: t.DataField) -> int | None:
     return None if column.type.depth else nulls.get(column.id)
 
 
-def _bound(text: str, data_type: t.DataType) -> Any:
+def _bound_to_json(text: str, data_type: t.DataType) -> Any:
     """Return a bound as JSON; None if Delta has none, or it cannot be written."""
     if data_type.depth or data_type.root in _WITHOUT_BOUNDS:
         return None
@@ -182,11 +184,11 @@ def _bound(text: str, data_type: t.DataType) -> Any:
         value = value_from_bytes(bytes.fromhex(text), data_type)
     except ValueError:
         return None
-    return None if value is None else _saying(data_type).json(value, data_type)
+    return None if value is None else _conversion_of(data_type).json(value, data_type)
 
 
 @frozen
-class _Saying:
+class _ValueConversion:
     """Conversions between values of a type and Delta's log; by default no text and no bound.
 
     Attributes:
@@ -204,18 +206,18 @@ class _Saying:
     slack: int = 0
 
 
-def _saying(data_type: t.DataType) -> _Saying:
+def _conversion_of(data_type: t.DataType) -> _ValueConversion:
     return _SAYINGS.get(type(data_type), _OTHERS)
 
 
-def _whole(text: str, data_type: t.DataType) -> int:
+def _parse_integer(text: str, data_type: t.DataType) -> int:
     found, limit = int(text), 1 << WHOLE_BITS[data_type.root] - 1
     if not -limit <= found < limit:
         raise ValueError(text)
     return found
 
 
-def _exact(value: Any) -> Decimal:
+def _to_limited_decimal(value: Any) -> Decimal:
     """Return a decimal with a limited number of digits, so that it is cheap to compute with.
 
     Raises:
@@ -228,92 +230,96 @@ def _exact(value: Any) -> Decimal:
     return found
 
 
-def _truth(text: str, _type: object) -> bool:
+def _parse_boolean(text: str, _type: object) -> bool:
     if text.lower() not in {"true", "false"}:
         raise ValueError(text)
     return text.lower() == "true"
 
 
-def _number(value: Any, _type: object) -> float | None:
+def _float_bound(value: Any, _type: object) -> float | None:
     number = float(value)
     return None if math.isnan(number) else number
 
 
-def _local(value: int, data_type: t.TimestampType) -> str | None:
-    moment = _moment(value, data_type)
+def _local_timestamp_text(value: int, data_type: t.TimestampType) -> str | None:
+    moment = _timestamp_text(value, data_type)
     return None if moment is None else moment.replace("T", " ")
 
 
-def _zoned(value: int, data_type: t.LocalZonedTimestampType) -> str | None:
-    moment = _moment(value, data_type)
+def _utc_timestamp_text(value: int, data_type: t.LocalZonedTimestampType) -> str | None:
+    moment = _timestamp_text(value, data_type)
     return None if moment is None else f"{moment}Z"
 
 
-def _instant(text: str, data_type: t.DataType) -> Any:
+def _parse_timestamp(text: str, data_type: t.DataType) -> Any:
     return parse_text(text.replace(" ", "T", 1), data_type)
 
 
-def _day(value: int, _type: object) -> str | None:
+def _day_text(value: int, _type: object) -> str | None:
     return date_text(value) if _FIRST_DAY <= value <= _LAST_DAY else None
 
 
-_TEXT = _Saying(
+_TEXT = _ValueConversion(
     # An empty text stands for NULL.
     text=lambda value, _: str(value) or None,
     parsed=lambda text, _: text,
     extreme=lambda value, _: str(value).encode(),
 )
-_WHOLE = _Saying(
+_WHOLE = _ValueConversion(
     text=lambda value, _: str(value),
-    parsed=_whole,
-    extreme=lambda value, _: value if type(value) is int else int(_exact(value)),
+    parsed=_parse_integer,
+    extreme=lambda value, _: value if type(value) is int else int(_to_limited_decimal(value)),
 )
-_FLOATING = _Saying(
+_FLOATING = _ValueConversion(
     text=lambda value, _: _float_text(value),
     json=lambda value, _: value if isinstance(value, float) and math.isfinite(value) else None,
-    extreme=_number,
+    extreme=_float_bound,
 )
-_OTHERS = _Saying()
-_SAYINGS: Mapping[type[t.DataType], _Saying] = {
+_OTHERS = _ValueConversion()
+_SAYINGS: Mapping[type[t.DataType], _ValueConversion] = {
     t.CharType: _TEXT,
     t.VarCharType: _TEXT,
-    t.BooleanType: _Saying(text=lambda value, _: "true" if value else "false", parsed=_truth),
+    t.BooleanType: _ValueConversion(
+        text=lambda value, _: "true" if value else "false", parsed=_parse_boolean
+    ),
     t.TinyIntType: _WHOLE,
     t.SmallIntType: _WHOLE,
     t.IntType: _WHOLE,
     t.BigIntType: _WHOLE,
     t.FloatType: _FLOATING,
     t.DoubleType: _FLOATING,
-    t.DecimalType: _Saying(
+    t.DecimalType: _ValueConversion(
         text=lambda value, data_type: decimal_text(value, data_type.scale),
         parsed=parse_decimal,
         json=lambda value, data_type: Raw(decimal_text(int(value), data_type.scale).encode()),
-        extreme=lambda value, data_type: parse_decimal(f"{_exact(value):f}", data_type),
+        extreme=lambda value, data_type: parse_decimal(
+            f"{_to_limited_decimal(value):f}", data_type
+        ),
     ),
-    t.DateType: _Saying(
-        text=_day,
-        json=_day,
+    t.DateType: _ValueConversion(
+        text=_day_text,
+        json=_day_text,
         extreme=lambda value, data_type: int(parse_text(str(value), data_type)),
     ),
-    t.TimestampType: _Saying(
-        text=_local,
-        parsed=_instant,
-        json=lambda value, data_type: _moment(int(value), data_type),
-        extreme=lambda value, data_type: int(_instant(str(value), data_type)),
+    t.TimestampType: _ValueConversion(
+        text=_local_timestamp_text,
+        parsed=_parse_timestamp,
+        json=lambda value, data_type: _timestamp_text(int(value), data_type),
+        extreme=lambda value, data_type: int(_parse_timestamp(str(value), data_type)),
         slack=_LAST_MICROSECOND,
     ),
-    t.LocalZonedTimestampType: _Saying(
-        text=_zoned,
-        parsed=_instant,
-        json=lambda value, data_type: _zoned(int(value), data_type),
-        extreme=lambda value, data_type: int(_instant(str(value), data_type)),
+    t.LocalZonedTimestampType: _ValueConversion(
+        text=_utc_timestamp_text,
+        parsed=_parse_timestamp,
+        json=lambda value, data_type: _utc_timestamp_text(int(value), data_type),
+        extreme=lambda value, data_type: int(_parse_timestamp(str(value), data_type)),
         slack=_LAST_MICROSECOND,
     ),
 }
 
 
 @define
-class TableFiles:
+class FileActions:
     """Conversion of one table's files to actions.
 
     Attributes:
@@ -325,7 +331,7 @@ class TableFiles:
     state: TableState
     schemas: Schemas
     below: str = ""
-    _statistics: dict[int, StatisticsOf] = Factory(dict)
+    _statistics: dict[int, StatisticsFormatter] = Factory(dict)
 
     def add(self, file: FileChange, *, changes_data: bool) -> Add:
         """Return the `add` action of a file.
@@ -345,7 +351,7 @@ class TableFiles:
             raise UnsupportedError(f"{file.path} is {file.format}, and Delta's files are Parquet")
         return Add(
             path=file_uri(file.path, self.below),
-            partition_values=self._partition(file),
+            partition_values=self._partition_values(file),
             size=file.file_size_in_bytes,
             modification_time=file.creation_time,
             data_change=changes_data,
@@ -365,18 +371,18 @@ class TableFiles:
             deletion_timestamp=millis,
             data_change=changes_data,
             extended_file_metadata=True,
-            partition_values=self._partition(file),
+            partition_values=self._partition_values(file),
             size=file.file_size_in_bytes,
         )
 
-    def _partition(self, file: FileChange) -> dict[str, str | None]:
+    def _partition_values(self, file: FileChange) -> dict[str, str | None]:
         spec = self.state.spec_by_id(file.spec_id)
         places = {
             each.source_id: place
             for place, each in enumerate(spec.fields)
             if each.transform == "identity"
         }
-        own = {each.id: each.name for each in self._schema(file.schema_id).fields}
+        own = {each.id: each.name for each in self._schema_by_id(file.schema_id).fields}
         found: dict[str, str | None] = {}
         for column in partition_columns(self.state.schema, self.state.spec):
             if column.id not in places:
@@ -387,20 +393,20 @@ class TableFiles:
             found[own.get(column.id, column.name)] = partition_text(value, column.type)
         return found
 
-    def _statistics_of(self, schema_id: int) -> StatisticsOf:
+    def _statistics_of(self, schema_id: int) -> StatisticsFormatter:
         found = self._statistics.get(schema_id)
         if found is None:
-            schema = self._schema(schema_id)
+            schema = self._schema_by_id(schema_id)
             partitioning = {
                 each.id for each in partition_columns(self.state.schema, self.state.spec)
             }
-            found = self._statistics[schema_id] = StatisticsOf(
+            found = self._statistics[schema_id] = StatisticsFormatter(
                 schema.fields,
                 frozenset(each.name for each in schema.fields if each.id in partitioning),
             )
         return found
 
-    def _schema(self, schema_id: int) -> Schema:
+    def _schema_by_id(self, schema_id: int) -> Schema:
         if schema_id == self.state.schema.id:
             return self.state.schema
         return self.schemas([schema_id])[schema_id]

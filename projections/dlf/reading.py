@@ -32,7 +32,7 @@ from ledger.events.catalog import ViewChange
 from ledger.events.schema import Move, SchemaChange, UpdateColumnPosition
 from ledger.model.errors import InvalidChangeError, InvalidInputError, InvalidTypeError
 from ledger.model.instant import SnapshotInstant, TagInstant
-from ledger.model.messages import is_storable
+from ledger.model.messages import is_utf8_encodable
 from ledger.model.names import Identifier
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot
@@ -65,7 +65,7 @@ _PLAIN_KEY = re.compile(r"\w{1,64}")
 _Place: TypeAlias = "tuple[_Place, str | int] | None"
 
 
-def decoded(obj: object) -> object:
+def decode_document(obj: object) -> object:
     """Return a JSON document as plain Python, after checking that it is harmless.
 
     Harmless: JSON's own types, keys that are texts, integers of 64 bits, Unicode that can be
@@ -79,19 +79,19 @@ def decoded(obj: object) -> object:
         InvalidInputError: It is not harmless; the message names the place.
 
     Example:
-        >>> decoded('{"id": 1}')
+        >>> decode_document('{"id": 1}')
         {'id': 1}
-        >>> decoded({"id": 2**70})
+        >>> decode_document({"id": 2**70})
         Traceback (most recent call last):
         ledger.model.errors.InvalidInputError: $.id: has more than 64 bits; ...
     """
-    document = _parsed(obj) if isinstance(obj, str | bytes) else obj
+    document = _parse_json(obj) if isinstance(obj, str | bytes) else obj
     waiting: list[tuple[object, _Place, int]] = [(document, None, 0)]
     while waiting:
         value, place, depth = waiting.pop()
-        problem = _too_deep() if depth > _MAX_NESTING else _problem(value)
+        problem = _too_deep_message() if depth > _MAX_NESTING else _value_problem(value)
         if problem is not None:
-            raise InvalidInputError(f"{_path(place)}: {problem}")
+            raise InvalidInputError(f"{_place_text(place)}: {problem}")
         members: Any = ()
         if isinstance(value, dict):
             members = value.items()
@@ -102,16 +102,16 @@ def decoded(obj: object) -> object:
     return document
 
 
-def _parsed(text: str | bytes) -> object:
+def _parse_json(text: str | bytes) -> object:
     try:
         return msgspec.json.decode(text)
     except RecursionError as error:
-        raise InvalidInputError(f"$: {_too_deep()}") from error
+        raise InvalidInputError(f"$: {_too_deep_message()}") from error
     except (msgspec.DecodeError, UnicodeError) as error:
         raise InvalidInputError(f"$: not JSON: {error}; send one whole JSON document") from error
 
 
-def _problem(value: object) -> str | None:
+def _value_problem(value: object) -> str | None:
     """Return the problem of one value, without those of its members."""
     match value:
         case None | bool() | float() | list():
@@ -119,20 +119,20 @@ def _problem(value: object) -> str | None:
         case int():
             sound, rule = value in _LONGS, "has more than 64 bits; send a smaller number"
         case str():
-            sound, rule = is_storable(value), "has half a character; send whole Unicode"
+            sound, rule = is_utf8_encodable(value), "has half a character; send whole Unicode"
         case dict():
-            sound = all(isinstance(key, str) and is_storable(key) for key in value)
+            sound = all(isinstance(key, str) and is_utf8_encodable(key) for key in value)
             rule = "has a key that is not a text; JSON's keys are texts"
         case _:
             return f"{type(value).__name__} is not a JSON type; give decoded JSON"
     return None if sound else rule
 
 
-def _too_deep() -> str:
+def _too_deep_message() -> str:
     return f"nests deeper than {_MAX_NESTING}; flatten it"
 
 
-def _path(place: _Place) -> str:
+def _place_text(place: _Place) -> str:
     steps: list[str] = []
     while place is not None:
         place, key = place
@@ -142,7 +142,7 @@ def _path(place: _Place) -> str:
     return "$" + "".join(reversed(steps))[:200]
 
 
-def refusal(error: Exception, kind: object, obj: object) -> InvalidInputError:
+def reading_error(error: Exception, kind: object, obj: object) -> InvalidInputError:
     """Return the error to raise for an error of a reader: the first problem and its place.
 
     Args:
@@ -151,10 +151,10 @@ def refusal(error: Exception, kind: object, obj: object) -> InvalidInputError:
         obj: The JSON that it was read from.
 
     Example:
-        >>> refusal(ValueError("$.name: is missing"), str, {}).message
+        >>> reading_error(ValueError("$.name: is missing"), str, {}).message
         '$.name: is missing'
     """
-    path, cause = _first(error, "$")
+    path, cause = _first_error(error, "$")
     text = cause.args[0] if cause.args else cause
     if isinstance(cause, KeyError):
         return InvalidInputError(f"{path}: is missing")
@@ -169,18 +169,18 @@ def refusal(error: Exception, kind: object, obj: object) -> InvalidInputError:
     return InvalidInputError(f"{path}: {text}")
 
 
-def _first(error: Exception, path: str) -> tuple[str, Exception]:
+def _first_error(error: Exception, path: str) -> tuple[str, Exception]:
     if not isinstance(error, BaseValidationError):
         return path, error
-    inner, note = _noted(error)[0]
+    inner, note = _errors_with_notes(error)[0]
     if isinstance(note, AttributeValidationNote):
         path = f"{path}.{camel_case(note.name)}"
     elif isinstance(note, IterableValidationNote):
         path = f"{path}[{note.index!r}]"
-    return _first(inner, path)
+    return _first_error(inner, path)
 
 
-def _noted(
+def _errors_with_notes(
     error: BaseValidationError,
 ) -> list[tuple[Exception, AttributeValidationNote | IterableValidationNote | None]]:
     if isinstance(error, ClassValidationError | IterableValidationError):
@@ -210,15 +210,15 @@ def strict_converter() -> Converter:
     """
     converter = Converter()
     for primitive in (str, int, bool):
-        converter.register_structure_hook(primitive, checked)
-    converter.register_structure_hook_func(_is_literal, _literal)
+        converter.register_structure_hook(primitive, check_json_type)
+    converter.register_structure_hook_func(_is_literal, _check_literal)
     # cattrs accepts a text or an object as a list, of its letters or keys.
-    converter.register_structure_hook_func(_is_tuple, partial(_tuple, converter))
-    converter.register_structure_hook_func(_is_mapping, partial(_mapping, converter))
+    converter.register_structure_hook_func(_is_tuple, partial(_structure_tuple, converter))
+    converter.register_structure_hook_func(_is_mapping, partial(_structure_mapping, converter))
     return converter
 
 
-def checked(value: Any, kind: type[T]) -> T:
+def check_json_type(value: Any, kind: type[T]) -> T:
     """Return a value of one of JSON's own types, unchanged.
 
     Raises:
@@ -236,10 +236,10 @@ def present(obj: Any) -> dict[str, Any]:
     Raises:
         ValueError: It is not an object.
     """
-    return {key: value for key, value in checked(obj, dict).items() if value is not None}
+    return {key: value for key, value in check_json_type(obj, dict).items() if value is not None}
 
 
-def member(content: dict[str, Any], key: str, kind: type[T], place: str = "") -> T:
+def require_member(content: dict[str, Any], key: str, kind: type[T], place: str = "") -> T:
     """Return one member of an object.
 
     Args:
@@ -254,46 +254,46 @@ def member(content: dict[str, Any], key: str, kind: type[T], place: str = "") ->
     if key not in content:
         raise ValueError(f"${place}.{key}: is missing")
     try:
-        return checked(content[key], kind)
+        return check_json_type(content[key], kind)
     except ValueError as error:
         raise ValueError(f"${place}.{key}: {error}") from error
 
 
-def number(value: Any, _: object) -> int:
+def read_integer(value: Any, _: object) -> int:
     """Return an integer, also from its digits: the DLF page has some as texts.
 
     Raises:
         ValueError: It is not an integer, or has more than 64 bits.
 
     Example:
-        >>> number("12", int)
+        >>> read_integer("12", int)
         12
     """
     if isinstance(value, str) and _LONG.fullmatch(value) and -(2**63) <= int(value) < 2**63:
         return int(value)
-    return checked(value, int)
+    return check_json_type(value, int)
 
 
-def flag(value: Any, _: object) -> bool:
+def read_boolean(value: Any, _: object) -> bool:
     """Return a boolean, also from its name: the DLF page has one as a text.
 
     Raises:
         ValueError: It is neither.
 
     Example:
-        >>> flag("false", bool)
+        >>> read_boolean("false", bool)
         False
     """
     if value in ("true", "false"):
         return bool(value == "true")
-    return checked(value, bool)
+    return check_json_type(value, bool)
 
 
 def _is_literal(kind: Any) -> bool:
     return get_origin(kind) is Literal
 
 
-def _literal(value: Any, kind: Any) -> Any:
+def _check_literal(value: Any, kind: Any) -> Any:
     if value not in get_args(kind):
         raise ValueError(f"{value!r:.80} is not one of {', '.join(get_args(kind))}")
     return value
@@ -307,14 +307,14 @@ def _is_mapping(kind: Any) -> bool:
     return get_origin(kind) is Mapping
 
 
-def _tuple(converter: Converter, obj: object, kind: Any) -> tuple[Any, ...]:
+def _structure_tuple(converter: Converter, obj: object, kind: Any) -> tuple[Any, ...]:
     items: Any = list[get_args(kind)[0]]  # type: ignore[misc]  # a type known at run time only
-    return tuple(converter.structure(checked(obj, list), items))
+    return tuple(converter.structure(check_json_type(obj, list), items))
 
 
-def _mapping(converter: Converter, obj: object, kind: Any) -> Mapping[Any, Any]:
+def _structure_mapping(converter: Converter, obj: object, kind: Any) -> Mapping[Any, Any]:
     members: Any = dict[get_args(kind)]  # type: ignore[misc]  # a type known at run time only
-    content: Mapping[Any, Any] = converter.structure(checked(obj, dict), members)
+    content: Mapping[Any, Any] = converter.structure(check_json_type(obj, dict), members)
     return content
 
 
@@ -349,11 +349,11 @@ def check_wrappers(data_type: object, path: str) -> None:
     while waiting:
         value, place = waiting.pop()
         if isinstance(value, dict):
-            inner, inside = _unwrapped(value, place)
-            waiting.extend(_types_inside(inner, inside))
+            inner, inside = _unwrap_type(value, place)
+            waiting.extend(_nested_types(inner, inside))
 
 
-def _unwrapped(value: dict[str, Any], place: str) -> tuple[dict[str, Any], str]:
+def _unwrap_type(value: dict[str, Any], place: str) -> tuple[dict[str, Any], str]:
     present = [key for key in ("type", *_KEYS) if value.get(key) is not None]
     if len(present) > 1:
         raise InvalidTypeError(f"{place}: sets {' and '.join(present)}: set exactly one of them")
@@ -384,7 +384,7 @@ def _check_primitive(text: object, place: str) -> None:
         raise InvalidTypeError(f"{place}: {text!r:.80} is not a primitive type; wrap it as {root}")
 
 
-def _types_inside(value: dict[str, Any], place: str) -> list[tuple[object, str]]:
+def _nested_types(value: dict[str, Any], place: str) -> list[tuple[object, str]]:
     found = [(value[key], f"{place}.{key}") for key in _MEMBERS if key in value]
     fields = value.get("fields")
     if isinstance(fields, list):
@@ -427,11 +427,11 @@ def read(obj: object, kind: Any) -> Any:
         Traceback (most recent call last):
         ledger.model.errors.InvalidInputError: $.tableName: 1 is not a string
     """
-    document = decoded(obj)
+    document = decode_document(obj)
     try:
         return _converter().structure(document, kind)
     except (BaseValidationError, ValueError, KeyError, RecursionError) as error:
-        raise refusal(error, kind, document) from error
+        raise reading_error(error, kind, document) from error
 
 
 @cache
@@ -439,52 +439,59 @@ def _converter() -> Converter:
     converter = strict_converter()
     # Created on first use, since cattrs binds the hooks of a class's members into the class's.
     converter.register_structure_hook_factory(
-        lambda kind: kind in VIEWS or kind in VALUES, lambda kind: _reader(kind, converter)
+        lambda kind: kind in VIEWS or kind in VALUES, lambda kind: _class_hook(kind, converter)
     )
-    converter.register_structure_hook(Identifier, _identifier)
-    converter.register_structure_hook(DataField, _field)
-    converter.register_structure_hook(DataType, _data_type)
+    converter.register_structure_hook(Identifier, _read_identifier)
+    converter.register_structure_hook(DataField, _read_field)
+    converter.register_structure_hook(DataType, _read_data_type)
     for instant in (SnapshotInstant, TagInstant):
-        converter.register_structure_hook(instant, _instant)
-    converter.register_structure_hook_func(lambda kind: kind == ApiInstant, _instant)
+        converter.register_structure_hook(instant, _read_instant)
+    converter.register_structure_hook_func(lambda kind: kind == ApiInstant, _read_instant)
     register_changes(converter)
     return converter
 
 
-def _reader(kind: Any, converter: Converter) -> _Read:
+def _class_hook(kind: Any, converter: Converter) -> _Read:
     """Return the hook of one class: its keys, and its special cases."""
     if kind is Schema:
         not_on_the_wire = ("id", "highest_field_id", "time_millis", "version")
-        return _by_keys(kind, converter, dict.fromkeys(not_on_the_wire, override(omit=True)))
+        return _structure_hook_by_keys(
+            kind, converter, dict.fromkeys(not_on_the_wire, override(omit=True))
+        )
     if kind is Snapshot:
-        offsets = override(rename="logOffsets", struct_hook=_log_offsets)
-        return _after(_counted, _by_keys(kind, converter, {"log_offsets": offsets}))
+        offsets = override(rename="logOffsets", struct_hook=_read_log_offsets)
+        return _prepared_hook(
+            _fill_record_counts, _structure_hook_by_keys(kind, converter, {"log_offsets": offsets})
+        )
     if kind is ErrorResponse:
-        return _after(_from_gateway, _by_keys(kind, converter))
+        return _prepared_hook(_normalize_gateway_error, _structure_hook_by_keys(kind, converter))
     if kind is GetTableResponse:
         texts = {
-            "is_external": override(rename="isExternal", struct_hook=flag),
-            "schema_id": override(rename="schemaId", struct_hook=number),
+            "is_external": override(rename="isExternal", struct_hook=read_boolean),
+            "schema_id": override(rename="schemaId", struct_hook=read_integer),
         }
-        by_keys = _by_keys(kind, converter, texts)
+        by_keys = _structure_hook_by_keys(kind, converter, texts)
         return lambda obj, target: _with_schema_id(by_keys(obj, target))
-    return _by_keys(kind, converter)
+    return _structure_hook_by_keys(kind, converter)
 
 
-def _by_keys(kind: Any, converter: Converter, special: Mapping[str, Any] | None = None) -> _Read:
+def _structure_hook_by_keys(
+    kind: Any, converter: Converter, special: Mapping[str, Any] | None = None
+) -> _Read:
     named = {each.name: override(rename=camel_case(each.name)) for each in attrs.fields(kind)}
     by_name: Any = {**named, **(special or {})}
     structure: _Read = make_dict_structure_fn(kind, converter, **by_name)
-    return _after(present, structure)
+    return _prepared_hook(present, structure)
 
 
-def _after(prepare: Callable[[Any], Any], structure: _Read) -> _Read:
+def _prepared_hook(prepare: Callable[[Any], Any], structure: _Read) -> _Read:
     return lambda obj, kind: structure(prepare(obj), kind)
 
 
-def _log_offsets(value: Any, _: object) -> Mapping[int, int]:
+def _read_log_offsets(value: Any, _: object) -> Mapping[int, int]:
     return {
-        number(bucket, int): checked(offset, int) for bucket, offset in checked(value, dict).items()
+        read_integer(bucket, int): check_json_type(offset, int)
+        for bucket, offset in check_json_type(value, dict).items()
     }
 
 
@@ -492,7 +499,7 @@ def _with_schema_id(table: GetTableResponse) -> GetTableResponse:
     return evolve(table, schema=evolve(table.schema, id=table.schema_id))
 
 
-def _counted(obj: Any) -> dict[str, Any]:
+def _fill_record_counts(obj: Any) -> dict[str, Any]:
     # Counts may be absent on the DLF page; Paimon's Java reads absent ones as 0.
     content = {"totalRecordCount": 0, "deltaRecordCount": 0, **present(obj)}
     # The same as rendered where no place is named.
@@ -500,25 +507,25 @@ def _counted(obj: Any) -> dict[str, Any]:
     return {key: value for key, value in content.items() if key not in nameless}
 
 
-def _from_gateway(obj: Any) -> dict[str, Any]:
+def _normalize_gateway_error(obj: Any) -> dict[str, Any]:
     content = present(obj)
     capital = {key.lower(): content[key] for key in ("Message", "Code") if key in content}
     return {**capital, **content}
 
 
-def _identifier(obj: Any, _: object) -> Identifier:
+def _read_identifier(obj: Any, _: object) -> Identifier:
     content = present(obj)
     dlf = "databaseName" in content or "tableName" in content
     keys = ("databaseName", "tableName") if dlf else ("database", "object")
-    return Identifier(*(member(content, key, str) for key in keys))
+    return Identifier(*(require_member(content, key, str) for key in keys))
 
 
-def _field(obj: Any, _: object) -> DataField:
-    check_wrappers(checked(obj, dict).get("type"), "$.type")
+def _read_field(obj: Any, _: object) -> DataField:
+    check_wrappers(check_json_type(obj, dict).get("type"), "$.type")
     return field_from_json(obj)
 
 
-def _data_type(obj: Any, kind: type[T]) -> T:
+def _read_data_type(obj: Any, kind: type[T]) -> T:
     check_wrappers(obj, "$")
     data_type = type_from_json(obj)
     if not isinstance(data_type, kind):
@@ -526,20 +533,20 @@ def _data_type(obj: Any, kind: type[T]) -> T:
     return data_type
 
 
-def _instant(obj: Any, _: object) -> SnapshotInstant | TagInstant:
+def _read_instant(obj: Any, _: object) -> SnapshotInstant | TagInstant:
     content = present(obj)
     named = content.get("type")
     wrapped = [key for key in ("snapshotInstant", "tagInstant") if key in content]
     if named in ("snapshot", "tag") and not wrapped:
         place, inner, is_snapshot = "", content, named == "snapshot"
     elif named is None and len(wrapped) == 1:
-        place, inner = f".{wrapped[0]}", present(member(content, wrapped[0], dict))
+        place, inner = f".{wrapped[0]}", present(require_member(content, wrapped[0], dict))
         is_snapshot = wrapped[0] == "snapshotInstant"
     else:
         raise ValueError("an Instant is exactly one of snapshotInstant, tagInstant")
     if is_snapshot:
-        return SnapshotInstant(member(inner, "snapshotId", int, place))
-    return TagInstant(member(inner, "tagName", str, place))
+        return SnapshotInstant(require_member(inner, "snapshotId", int, place))
+    return TagInstant(require_member(inner, "tagName", str, place))
 
 
 _TAG_KEYS = ("action", "type")
@@ -550,21 +557,25 @@ def register_changes(converter: Converter) -> None:
     for kind in CHANGES:
         # Three changes of a view are changes of a table as well.
         of_tables = kind in get_args(SchemaChange)
-        converter.register_structure_hook(kind, _table_change if of_tables else _dialect_change)
-    converter.register_structure_hook(Move, _move)
-    _register_union(converter, SchemaChange, lambda obj, _: _table_change(obj, object))
+        converter.register_structure_hook(
+            kind, _read_table_change if of_tables else _read_dialect_change
+        )
+    converter.register_structure_hook(Move, _read_move)
+    _register_union(converter, SchemaChange, lambda obj, _: _read_table_change(obj, object))
     for union in (ViewChange, FunctionChange):
         by_tag = changes_by_tag(union)
-        _register_union(converter, union, _tagged(converter, by_tag, _TAG_KEYS))
-    _register_union(converter, FunctionDefinition, _tagged(converter, DEFINITIONS, ("type",)))
+        _register_union(converter, union, _tagged_union_hook(converter, by_tag, _TAG_KEYS))
+    _register_union(
+        converter, FunctionDefinition, _tagged_union_hook(converter, DEFINITIONS, ("type",))
+    )
 
 
 def _register_union(converter: Converter, union: Any, read: Callable[[Any, Any], Any]) -> None:
     converter.register_structure_hook_func(lambda kind: kind == union, read)
 
 
-def _table_change(obj: Any, kind: type[T]) -> T:
-    members = checked(obj, dict)
+def _read_table_change(obj: Any, kind: type[T]) -> T:
+    members = check_json_type(obj, dict)
     for key in ("dataType", "newDataType"):
         check_wrappers(members.get(key), f"$.{key}")
     change = schema_change_from_json(members)
@@ -573,7 +584,7 @@ def _table_change(obj: Any, kind: type[T]) -> T:
     return change
 
 
-def _move(obj: Any, _: object) -> Move:
+def _read_move(obj: Any, _: object) -> Move:
     try:
         change = schema_change_from_json({"type": "updateColumnPosition", "move": obj})
     except InvalidChangeError as error:
@@ -582,15 +593,15 @@ def _move(obj: Any, _: object) -> Move:
     return change.move
 
 
-def _dialect_change(obj: Any, kind: Any) -> Any:
+def _read_dialect_change(obj: Any, kind: Any) -> Any:
     content = present(obj)
     tag = _tag_of(content, _TAG_KEYS)
     if tag != change_tag(kind):
         raise ValueError(f"$: is {tag!r:.80}, not {change_tag(kind)}")
-    return kind(*(member(content, each.name, str) for each in msgspec.structs.fields(kind)))
+    return kind(*(require_member(content, each.name, str) for each in msgspec.structs.fields(kind)))
 
 
-def _tagged(
+def _tagged_union_hook(
     converter: Converter, by_tag: Mapping[str, type], keys: tuple[str, ...]
 ) -> Callable[[Any, Any], Any]:
     def read(obj: Any, _: object) -> Any:
@@ -604,7 +615,7 @@ def _tagged(
 
 
 def _tag_of(content: dict[str, Any], keys: tuple[str, ...]) -> str:
-    tags = [member(content, key, str) for key in keys if key in content]
+    tags = [require_member(content, key, str) for key in keys if key in content]
     if not tags:
         raise ValueError(f"$.{keys[-1]}: is missing")
     if len(set(tags)) > 1:

@@ -13,7 +13,7 @@ from typing import Any, overload
 import msgspec
 from cattrs import Converter
 
-from ledger.decide.change_json import refuse_iceberg_only
+from ledger.decide.change_json import refuse_iceberg_only_change
 from ledger.events.schema import (
     AddColumn,
     SetIdentifierFields,
@@ -103,7 +103,7 @@ def _converter(style: Style) -> Converter:
     converter.register_unstructure_hook(DataType, partial(type_json, style=style, where="type"))
     converter.register_unstructure_hook(UpdateColumnPosition, _position_hook(style, converter))
     for kind in (AddColumn, SetIdentifierFields):
-        converter.register_unstructure_hook(kind, _partly_iceberg_hook(kind, style, converter))
+        converter.register_unstructure_hook(kind, _refuse_iceberg_hook(kind, style, converter))
     return converter
 
 
@@ -112,8 +112,8 @@ def _keys_hook(kind: type, style: Style, converter: Converter) -> Callable[[Any]
         (name, key_of(kind, name, style), is_left_out(kind, name, style))
         for name in attributes_of(kind, style)
     ]
-    tag = _tag(kind, style)
-    spelled = _spelling(kind, style)
+    tag = _tag_member(kind, style)
+    spelled = _special_spellings(kind, style)
 
     def unstructure(view: Any) -> dict[str, Any]:
         content: dict[str, Any] = dict(tag)
@@ -122,21 +122,21 @@ def _keys_hook(kind: type, style: Style, converter: Converter) -> Callable[[Any]
             if value is None and left_out:
                 continue
             content[key] = (
-                spelled[name](view, value) if name in spelled else _plain(value, converter)
+                spelled[name](view, value) if name in spelled else _to_json_value(value, converter)
             )
         return content
 
     return unstructure
 
 
-def _tag(kind: type, style: Style) -> dict[str, str]:
+def _tag_member(kind: type, style: Style) -> dict[str, str]:
     if (tag := change_tag(kind)) is not None:
         return {"type" if style is Style.DLF else "action": tag}
     names = [name for name, each in DEFINITIONS.items() if each is kind]
     return {"type": names[0]} if names else {}
 
 
-def _spelling(kind: type, style: Style) -> dict[str, Callable[[Any, Any], Any]]:
+def _special_spellings(kind: type, style: Style) -> dict[str, Callable[[Any, Any], Any]]:
     """Return the attributes whose own value has a special spelling."""
     if kind is GetTableResponse and style is Style.DLF:
         return dict.fromkeys(_TEXT_IN_DLF, lambda _, value: str(value).lower())
@@ -152,22 +152,22 @@ def _spelling(kind: type, style: Style) -> dict[str, Callable[[Any, Any], Any]]:
     return {}
 
 
-def _plain(value: Any, converter: Converter) -> Any:
+def _to_json_value(value: Any, converter: Converter) -> Any:
     if isinstance(value, dict):
         # A map's order has no meaning, so equal maps give equal texts; JSON's keys are strings.
-        return {str(key): _plain(value[key], converter) for key in sorted(value)}
+        return {str(key): _to_json_value(value[key], converter) for key in sorted(value)}
     if isinstance(value, tuple):
-        return [_plain(each, converter) for each in value]
+        return [_to_json_value(each, converter) for each in value]
     return converter.unstructure(value)
 
 
-def _partly_iceberg_hook(
+def _refuse_iceberg_hook(
     kind: type, style: Style, converter: Converter
 ) -> Callable[[Any], dict[str, Any]]:
     by_keys = _keys_hook(kind, style, converter)
 
     def unstructure(change: Any) -> dict[str, Any]:
-        refuse_iceberg_only(change, f"{style.value} objects")
+        refuse_iceberg_only_change(change, f"{style.value} objects")
         return by_keys(change)
 
     return unstructure
@@ -272,13 +272,13 @@ def type_json(data_type: DataType, style: Style, where: str) -> Any:
         case VectorType(element=element, length=length) if style is Style.PAIMON_REST:
             content = {"element": type_json(element, style, f"{where}.element"), "length": length}
         case _:
-            return _atomic(data_type, style, where)
+            return _atomic_type_json(data_type, style, where)
     name = data_type.root if data_type.nullable else f"{data_type.root} NOT NULL"
     content = {"type": name, **content}
     return {f"{data_type.root.lower()}Type": content} if style is Style.DLF else content
 
 
-def _atomic(data_type: DataType, style: Style, where: str) -> Any:
+def _atomic_type_json(data_type: DataType, style: Style, where: str) -> Any:
     text = format_type(data_type)
     if style is Style.PAIMON_REST and data_type.root not in _NOT_IN_PAIMON:
         return text

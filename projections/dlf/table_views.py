@@ -14,7 +14,7 @@ from ledger.state.catalog import ViewEntry
 from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.table import TableState
 from projections.dlf.objects import GetTableResponse, GetViewResponse, TableSnapshot
-from projections.manifest_files.lists import list_names
+from projections.manifest_files.lists import manifest_list_names
 
 
 def get_table_response(
@@ -80,7 +80,7 @@ def table_snapshot(state: TableState, *, snapshot: Snapshot | None = None) -> Ta
         return None
     # A table from Iceberg has no manifest lists from a projection to Paimon.
     is_iceberg = isinstance(state.origin, IcebergOrigin)
-    base, delta = ("", "") if is_iceberg else list_names(state.table_id, current.id)
+    base, delta = ("", "") if is_iceberg else manifest_list_names(state.table_id, current.id)
     named = evolve(
         current,
         base_manifest_list=current.base_manifest_list or base,

@@ -11,7 +11,14 @@ from ledger.cli import families
 from ledger.cli.options import LedgerFlags
 from projections.command import FormatCommand, PythonReader
 from projections.iceberg.materialise import ICEBERG, project
-from projections.importing.command import AskedImport, DryRun, Follow, Interval, Name, import_asked
+from projections.importing.command import (
+    DryRun,
+    Follow,
+    ImportRequest,
+    Interval,
+    Name,
+    run_import_request,
+)
 
 
 @Parameter(name="*")
@@ -77,4 +84,4 @@ def iceberg(
 
         lakeledger import iceberg prod: --follow
     """
-    import_asked(place, AskedImport("iceberg", source, name, dry_run, follow, interval))
+    run_import_request(place, ImportRequest("iceberg", source, name, dry_run, follow, interval))

@@ -34,19 +34,21 @@ from ledger.model.types.wire import field_from_wire
 from ledger.state.iceberg_origin import IcebergOrigin, author_of
 from ledger.state.table import TableState
 from projections.iceberg.imported_metadata import (
-    SnapshotsMoved,
-    beyond,
+    SnapshotChanges,
+    compare_snapshots,
+    dropped_and_new_entries,
+    items_after_prefix,
     ledger_schema,
-    moved_on,
-    snapshots_moved,
 )
 from projections.iceberg.metadata_schema import Schema as IcebergSchema
 from projections.iceberg.table_metadata import ROW_IDS_SINCE, SEQUENCES_SINCE, TableMetadata
-from projections.importing.deriving import derived
-from projections.importing.trial import Trial
+from projections.importing.deriving import derive_schema_events
+from projections.importing.trial import PlanningState
 
 
-def difference(trial: Trial, before: TableMetadata, after: TableMetadata) -> tuple[TableEvent, ...]:
+def metadata_change_events(
+    trial: PlanningState, before: TableMetadata, after: TableMetadata
+) -> tuple[TableEvent, ...]:
     """Return the events that lead from one metadata to the other, without counters.
 
     The cost grows with what is new, not with the length of the history.
@@ -59,26 +61,26 @@ def difference(trial: Trial, before: TableMetadata, after: TableMetadata) -> tup
     Raises:
         UnsupportedError: The ledger cannot hold a change; the message names it.
     """
-    moved = snapshots_moved(before, after)
+    moved = compare_snapshots(before, after)
     if moved.gone or moved.rewritten:
-        moved = moved.as_in(trial.state.imported_from(IcebergOrigin).snapshots)
+        moved = moved.with_ids_in_order(trial.state.origin_of_kind(IcebergOrigin).snapshots)
     return (
-        *_facts(before, after),
-        *_options(before.properties, m.without_formats(after.properties)),
-        *_keys(before, after),
-        *_schemas(trial.schema, before, after),
-        *_specs(before, after),
-        *_orders(before, after),
-        *_snapshots(before, after, moved),
-        *_statistics(before, after, moved),
-        *_gone(before, after),
-        *_logs(before, after),
+        *_table_fact_events(before, after),
+        *_option_events(before.properties, m.without_formats_property(after.properties)),
+        *_encryption_key_events(before, after),
+        *_schema_events(trial.schema, before, after),
+        *_partition_spec_events(before, after),
+        *_sort_order_events(before, after),
+        *_snapshot_events(before, after, moved),
+        *_statistics_events(before, after, moved),
+        *_definition_removal_events(before, after),
+        *_log_update_events(before, after),
     )
 
 
-def counters(state: TableState, after: TableMetadata) -> tuple[e.TableFactsSet, ...]:
+def counter_change_events(state: TableState, after: TableMetadata) -> tuple[e.TableFactsSet, ...]:
     """Return an event with the source's counters where the table's differ."""
-    origin = state.imported_from(IcebergOrigin)
+    origin = state.origin_of_kind(IcebergOrigin)
     there = {
         "last_column_id": (state.schema.highest_field_id, after.last_column_id),
         "last_partition_id": (state.last_partition_id, after.last_partition_id),
@@ -89,7 +91,7 @@ def counters(state: TableState, after: TableMetadata) -> tuple[e.TableFactsSet, 
     return (e.TableFactsSet(**changed),) if changed else ()
 
 
-def _facts(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
+def _table_fact_events(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
     changed: dict[str, Any] = {
         key: getattr(after, key)
         for key in ("format_version", "table_uuid", "location")
@@ -104,21 +106,23 @@ def _facts(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
         yield e.TableFactsSet(**changed)
 
 
-def _options(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[TableEvent]:
+def _option_events(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[TableEvent]:
     yield from (RemoveOption(each) for each in sorted(before.keys() - after.keys()))
     yield from (
         SetOption(key, value) for key, value in sorted(after.items()) if before.get(key) != value
     )
 
 
-def _keys(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
+def _encryption_key_events(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
     had = {each.key_id: each for each in before.encryption_keys}
     has = {each.key_id: each for each in after.encryption_keys}
     yield from (e.EncryptionKeyRemoved(key) for key, each in had.items() if has.get(key) != each)
     yield from (e.EncryptionKeyAdded(each) for key, each in has.items() if had.get(key) != each)
 
 
-def _schemas(now: Schema, before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
+def _schema_events(
+    now: Schema, before: TableMetadata, after: TableMetadata
+) -> Iterator[TableEvent]:
     known, current = before.schemas_by_id, before.current_schema_id
     for each in after.schemas:
         # Most are identical objects, which need no comparison.
@@ -134,14 +138,14 @@ def _schemas(now: Schema, before: TableMetadata, after: TableMetadata) -> Iterat
             yield e.SchemaAdded(made)
             continue
         fields = tuple(map(field_from_wire, made.fields))
-        yield from derived(now, fields, made.identifier_field_ids)
+        yield from derive_schema_events(now, fields, made.identifier_field_ids)
         yield e.SchemaNamed(each.schema_id, made.text)
         current = each.schema_id
     if current != after.current_schema_id:
         yield e.CurrentSchemaSet(after.current_schema_id)
 
 
-def _specs(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
+def _partition_spec_events(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
     known = before.specs_by_id
     for each in after.partition_specs:
         is_default = each.spec_id == after.default_spec_id
@@ -156,7 +160,7 @@ def _specs(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
             )
 
 
-def _orders(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
+def _sort_order_events(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
     known = before.orders_by_id
     for each in after.sort_orders:
         is_default = each.order_id == after.default_sort_order_id
@@ -169,29 +173,29 @@ def _orders(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]
             is_default and before.default_sort_order_id != each.order_id
         ):
             yield SortOrderReplaced(
-                tuple(_sorted_by(field, after) for field in each.fields),
+                tuple(_sort_column(field, after) for field in each.fields),
                 set_default=is_default,
                 order_id=each.order_id,
                 fields=each.fields,
             )
 
 
-def _sorted_by(field: SortField, table: TableMetadata) -> SortColumn:
+def _sort_column(field: SortField, table: TableMetadata) -> SortColumn:
     # The source column of a sort order that is not the default may exist in one schema only.
     names = (schema.name_of(field.source_id) for schema in (table.schema, *table.schemas[::-1]))
     name = next(filter(None, names), f"column {field.source_id}")
     return SortColumn(tuple(name.split(".")), field.transform, field.direction, field.null_order)
 
 
-def _snapshots(
-    before: TableMetadata, after: TableMetadata, moved: SnapshotsMoved
+def _snapshot_events(
+    before: TableMetadata, after: TableMetadata, moved: SnapshotChanges
 ) -> Iterator[TableEvent]:
     refs, rewritten = dict(before.refs), moved.rewritten
     if rewritten:
         yield e.SnapshotsRemoved(rewritten)
         kept = before.snapshots_by_id.keys() - set(rewritten)
         refs = {key: each for key, each in refs.items() if each.snapshot_id in kept}
-    for each in _to_come(after, moved):
+    for each in _snapshots_to_add(after, moved):
         yield e.SnapshotAdded(each)
     for name in sorted(refs.keys() - after.refs.keys()):
         yield e.SnapshotRefRemoved(name)
@@ -202,15 +206,15 @@ def _snapshots(
         yield e.SnapshotsRemoved(moved.gone)
 
 
-def _to_come(after: TableMetadata, moved: SnapshotsMoved) -> Iterable[IcebergSnapshot]:
+def _snapshots_to_add(after: TableMetadata, moved: SnapshotChanges) -> Iterable[IcebergSnapshot]:
     if not moved.rewritten:
         return moved.new
     coming = {*moved.rewritten, *(each.snapshot_id for each in moved.new)}
     return (each for each in after.snapshots if each.snapshot_id in coming)
 
 
-def _statistics(
-    before: TableMetadata, after: TableMetadata, moved: SnapshotsMoved
+def _statistics_events(
+    before: TableMetadata, after: TableMetadata, moved: SnapshotChanges
 ) -> Iterator[TableEvent]:
     # Removed or rewritten snapshots removed their statistics as well.
     lost = {*moved.gone, *moved.rewritten}
@@ -220,8 +224,8 @@ def _statistics(
         for each in before.partition_statistics
         if each.snapshot_id not in lost
     }
-    no_file = _missing(files, {each.snapshot_id: each for each in after.statistics})
-    no_part = _missing(parts, {each.snapshot_id: each for each in after.partition_statistics})
+    no_file = _missing_ids(files, {each.snapshot_id: each for each in after.statistics})
+    no_part = _missing_ids(parts, {each.snapshot_id: each for each in after.partition_statistics})
     if no_file or no_part:
         yield e.StatisticsRemoved(snapshot_ids=no_file, of_partitions=no_part)
     for file in after.statistics:
@@ -232,31 +236,31 @@ def _statistics(
             yield PartitionStatisticsSet(part)
 
 
-def _gone(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
-    schemas = _missing(before.schemas_by_id, after.schemas_by_id)
+def _definition_removal_events(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
+    schemas = _missing_ids(before.schemas_by_id, after.schemas_by_id)
     if schemas:
         yield e.SchemasRemoved(schemas)
-    specs = _missing(before.specs_by_id, after.specs_by_id)
-    orders = _missing(before.orders_by_id, after.orders_by_id)
+    specs = _missing_ids(before.specs_by_id, after.specs_by_id)
+    orders = _missing_ids(before.orders_by_id, after.orders_by_id)
     if specs or orders:
         yield e.LayoutsRemoved(spec_ids=specs, order_ids=orders)
 
 
-def _missing(before: Iterable[int], after: Mapping[int, object]) -> tuple[int, ...]:
+def _missing_ids(before: Iterable[int], after: Mapping[int, object]) -> tuple[int, ...]:
     return tuple(each for each in before if each not in after)
 
 
-def _logs(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
-    dropped, added = moved_on(before.snapshot_log, after.snapshot_log)
+def _log_update_events(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
+    dropped, added = dropped_and_new_entries(before.snapshot_log, after.snapshot_log)
     if dropped or added:
         yield e.SnapshotLogUpdated(dropped=dropped, added=added)
-    dropped, files = moved_on(before.metadata_log, after.metadata_log)
+    dropped, files = dropped_and_new_entries(before.metadata_log, after.metadata_log)
     if dropped or files:
         yield e.MetadataLogUpdated(dropped=dropped, added=files)
 
 
 @frozen
-class Step:
+class SourceStep:
     """State of a source table at one moment of its history.
 
     Attributes:
@@ -273,30 +277,32 @@ class Step:
 
 
 @frozen
-class _Moment:
+class _SnapshotMoment:
     millis: int
     snapshots: tuple[IcebergSnapshot, ...]
     logged: tuple[SnapshotLogEntry, ...]
 
 
-def steps(before: TableMetadata, after: TableMetadata) -> Iterator[Step]:
+def split_into_steps(before: TableMetadata, after: TableMetadata) -> Iterator[SourceStep]:
     """Yield the steps from one metadata file to a later one, oldest first."""
-    moments = list(_moments(before, after))
+    moments = list(_snapshot_moments(before, after))
     reached, there = before, {*before.snapshots_by_id}
-    rising = _rising(before, after)
+    rising = _new_schemas_to_current(before, after)
     for position, moment in enumerate(moments):
         author = next((author_of(each.summary or {}) for each in reversed(moment.snapshots)), "")
         if position == len(moments) - 1 and moment.millis == after.last_updated_ms:
-            yield Step(after, moment.millis, author, is_whole=True)
+            yield SourceStep(after, moment.millis, author, is_whole=True)
             return
         there.update(each.snapshot_id for each in moment.snapshots)
-        reached = _with_schemas(reached, rising, moment)
-        reached = _with_snapshots(reached, after, moment, there)
-        yield Step(reached, moment.millis, author)
-    yield Step(after, after.last_updated_ms, is_whole=True)
+        reached = _metadata_with_schema(reached, rising, moment)
+        reached = _metadata_after_moment(reached, after, moment, there)
+        yield SourceStep(reached, moment.millis, author)
+    yield SourceStep(after, after.last_updated_ms, is_whole=True)
 
 
-def _rising(before: TableMetadata, after: TableMetadata) -> tuple[IcebergSchema, ...]:
+def _new_schemas_to_current(
+    before: TableMetadata, after: TableMetadata
+) -> tuple[IcebergSchema, ...]:
     """Return the new schemas up to the current one; none if the current one is not new.
 
     Those used by a snapshot of `main` were current at that time. No file gives the time of
@@ -307,8 +313,8 @@ def _rising(before: TableMetadata, after: TableMetadata) -> tuple[IcebergSchema,
     return tuple(new[: places[0] + 1]) if places else ()
 
 
-def _with_schemas(
-    reached: TableMetadata, rising: tuple[IcebergSchema, ...], moment: _Moment
+def _metadata_with_schema(
+    reached: TableMetadata, rising: tuple[IcebergSchema, ...], moment: _SnapshotMoment
 ) -> TableMetadata:
     """Return metadata whose current schema is that of the moment's current snapshots."""
     logged = {each.snapshot_id for each in moment.logged}
@@ -321,9 +327,9 @@ def _with_schemas(
     return evolve(reached, schemas=(*reached.schemas, *came), current_schema_id=came[-1].schema_id)
 
 
-def _moments(before: TableMetadata, after: TableMetadata) -> Iterator[_Moment]:
-    new = snapshots_moved(before, after).new
-    entries = beyond(before.snapshot_log, after.snapshot_log)
+def _snapshot_moments(before: TableMetadata, after: TableMetadata) -> Iterator[_SnapshotMoment]:
+    new = compare_snapshots(before, after).new
+    entries = items_after_prefix(before.snapshot_log, after.snapshot_log)
     if entries is None:
         logged = set(before.snapshot_log)
         entries = tuple(each for each in after.snapshot_log if each not in logged)
@@ -334,15 +340,15 @@ def _moments(before: TableMetadata, after: TableMetadata) -> Iterator[_Moment]:
     whens.sort(key=lambda each: each[:2])
     for millis, group in groupby(whens, key=lambda each: each[0]):
         parts = [part for _, _, part in group]
-        yield _Moment(
+        yield _SnapshotMoment(
             millis,
             tuple(each for each in parts if isinstance(each, IcebergSnapshot)),
             tuple(each for each in parts if isinstance(each, SnapshotLogEntry)),
         )
 
 
-def _with_snapshots(
-    reached: TableMetadata, after: TableMetadata, moment: _Moment, there: AbstractSet[int]
+def _metadata_after_moment(
+    reached: TableMetadata, after: TableMetadata, moment: _SnapshotMoment, there: AbstractSet[int]
 ) -> TableMetadata:
     """Return the metadata after a moment.
 
@@ -366,14 +372,16 @@ def _with_snapshots(
     return evolve(
         reached,
         snapshots=(*reached.snapshots, *moment.snapshots),
-        format_version=max(reached.format_version, *map(_oldest_version, moment.snapshots), 1),
+        format_version=max(
+            reached.format_version, *map(_oldest_format_version, moment.snapshots), 1
+        ),
         refs=refs,
         current_snapshot_id=logged[-1].snapshot_id if logged else reached.current_snapshot_id,
         snapshot_log=(*reached.snapshot_log, *logged),
     )
 
 
-def _oldest_version(snapshot: IcebergSnapshot) -> int:
+def _oldest_format_version(snapshot: IcebergSnapshot) -> int:
     """Return the oldest format version in which such a snapshot is possible."""
     if snapshot.first_row_id is not None:
         return ROW_IDS_SINCE

@@ -31,9 +31,9 @@ from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.table import TableState
 from ledger.table_handle import TableHandle
 from projections.iceberg.manifest_entry import FieldSummary, ManifestEntry, PartitionStruct
-from projections.iceberg.manifest_list import ManifestFile, Part, wherever
+from projections.iceberg.manifest_list import ManifestFile, ManifestRange, unmergeable_manifest
 from projections.iceberg.manifest_reading import read_manifest
-from projections.manifest_files.container import raising_damage, read_container
+from projections.manifest_files.container import read_container, translating_decoder_errors
 from projections.manifest_files.lists import delta_list
 from projections.statistics.definition import content_of
 from projections.statistics.engine_files import (
@@ -42,7 +42,7 @@ from projections.statistics.engine_files import (
     ListedManifest,
     ManifestPart,
     ManifestReader,
-    NamedList,
+    NamedManifestList,
     Row,
 )
 
@@ -62,7 +62,7 @@ def engine_files(table: TableHandle, state: TableState) -> tuple[FileChange, ...
     """
     if state.snapshot is None:
         return ()
-    origin = state.imported_from(IcebergOrigin)
+    origin = state.origin_of_kind(IcebergOrigin)
     manifests = EngineManifests(state, origin, table.read_file)
     return tuple(manifests.files(origin.snapshots[state.snapshot.id]))
 
@@ -92,7 +92,7 @@ class EngineManifests:
                     "not have: have its owner correct the table's metadata, then import that"
                 )
             for entry in read_manifest(self.body(each.path), each, struct):
-                yield self._change(entry, struct)
+                yield self._file_change_of_entry(entry, struct)
 
     def listed(self, snapshot: IcebergSnapshot) -> tuple[ManifestFile, ...]:
         """Return the manifests of a snapshot that have live files; raises as `engine_files`."""
@@ -116,8 +116,11 @@ class EngineManifests:
             UnsupportedError: A manifest is encrypted.
         """
         records = read_container(body, url)
-        with raising_damage(url):
-            found = [wherever(_manifest(each), place) for place, each in enumerate(records)]
+        with translating_decoder_errors(url):
+            found = [
+                unmergeable_manifest(_manifest_from_record(each), place)
+                for place, each in enumerate(records)
+            ]
         yield from found
 
     def body(self, url: str) -> bytes:
@@ -136,10 +139,10 @@ class EngineManifests:
 
     def structs(self) -> dict[int, PartitionStruct]:
         """Return the partition struct of every spec, by spec id."""
-        types = source_types(self.state, self.origin)
+        types = column_types_by_id(self.state, self.origin)
         return {each.spec_id: PartitionStruct.of(each, types) for each in self.state.specs}
 
-    def _change(self, entry: ManifestEntry, struct: PartitionStruct) -> FileChange:
+    def _file_change_of_entry(self, entry: ManifestEntry, struct: PartitionStruct) -> FileChange:
         file = entry.file
         added_by = self.origin.snapshots.get(entry.snapshot_id) or self.origin.current
         values = zip(struct.columns, entry.partition, strict=True)
@@ -160,21 +163,21 @@ class EngineManifests:
             content=_CONTENTS[file["content"]],
             spec_id=entry.spec_id,
             field_ids=True,
-            value_counts=_mapped(file, "value_counts"),
-            null_value_counts=_mapped(file, "null_value_counts"),
-            lower_bounds=_mapped(file, "lower_bounds"),
-            upper_bounds=_mapped(file, "upper_bounds"),
+            value_counts=_map_or_unset(file, "value_counts"),
+            null_value_counts=_map_or_unset(file, "null_value_counts"),
+            lower_bounds=_map_or_unset(file, "lower_bounds"),
+            upper_bounds=_map_or_unset(file, "upper_bounds"),
             first_row_id=UNSET if entry.first_row_id is None else entry.first_row_id,
             # An unsorted file has no sort order id.
             sort_order_id=file.get("sort_order_id") or UNSET,
             equality_ids=tuple(file.get("equality_ids") or ()) or UNSET,
-            referenced_data_file=_said(file, "referenced_data_file"),
-            content_offset=_said(file, "content_offset"),
-            content_size_in_bytes=_said(file, "content_size_in_bytes"),
+            referenced_data_file=_value_or_unset(file, "referenced_data_file"),
+            content_offset=_value_or_unset(file, "content_offset"),
+            content_size_in_bytes=_value_or_unset(file, "content_size_in_bytes"),
         )
 
 
-def source_types(state: TableState, origin: IcebergOrigin) -> Mapping[int, t.DataType]:
+def column_types_by_id(state: TableState, origin: IcebergOrigin) -> Mapping[int, t.DataType]:
     """Return the types of all columns by field id; dropped ones have their last type."""
     found: dict[int, t.DataType] = {}
     for each in origin.schemas:
@@ -183,29 +186,29 @@ def source_types(state: TableState, origin: IcebergOrigin) -> Mapping[int, t.Dat
     return {**dict.fromkeys(wanted, t.UnknownType()), **found}
 
 
-def _said(file: Mapping[str, Any], name: str) -> Any:
+def _value_or_unset(file: Mapping[str, Any], name: str) -> Any:
     return UNSET if file.get(name) is None else file[name]
 
 
-def _mapped(file: Mapping[str, Any], name: str) -> dict[int, Any] | UnsetType:
+def _map_or_unset(file: Mapping[str, Any], name: str) -> dict[int, Any] | UnsetType:
     pairs = file.get(name)
     if not pairs:
         return UNSET
-    return {each["key"]: _plain(each["value"]) for each in pairs}
+    return {each["key"]: _hex_if_bytes(each["value"]) for each in pairs}
 
 
-def _plain(value: Any) -> Any:
+def _hex_if_bytes(value: Any) -> Any:
     return value.hex() if isinstance(value, bytes) else value
 
 
-def _manifest(record: Mapping[str, Any]) -> ManifestFile:
+def _manifest_from_record(record: Mapping[str, Any]) -> ManifestFile:
     """Return the manifest file of a record in an engine's manifest list."""
     if record.get("key_metadata") is not None:
         raise UnsupportedError(f"{record['manifest_path']} is encrypted, and cannot be read here")
     content, first_row_id = record.get("content") or 0, record.get("first_row_id")
-    rows = _count(record, "added", "rows") + _count(record, "existing", "rows")
+    rows = _count_or_one(record, "added", "rows") + _count_or_one(record, "existing", "rows")
     return ManifestFile(
-        part=Part(0, 0, record["partition_spec_id"], content, 0),
+        part=ManifestRange(0, 0, record["partition_spec_id"], content, 0),
         path=record["manifest_path"],
         length=record["manifest_length"],
         check="",
@@ -214,25 +217,25 @@ def _manifest(record: Mapping[str, Any]) -> ManifestFile:
         sequence_number=record.get("sequence_number") or 0,
         min_sequence_number=record.get("min_sequence_number") or 0,
         added_snapshot_id=record["added_snapshot_id"],
-        added_files=_count(record, "added", "files"),
-        existing_files=_count(record, "existing", "files"),
-        deleted_files=_count(record, "deleted", "files"),
-        added_rows=_count(record, "added", "rows"),
-        existing_rows=_count(record, "existing", "rows"),
-        deleted_rows=_count(record, "deleted", "rows"),
-        partitions=_summaries(record.get("partitions")),
+        added_files=_count_or_one(record, "added", "files"),
+        existing_files=_count_or_one(record, "existing", "files"),
+        deleted_files=_count_or_one(record, "deleted", "files"),
+        added_rows=_count_or_one(record, "added", "rows"),
+        existing_rows=_count_or_one(record, "existing", "rows"),
+        deleted_rows=_count_or_one(record, "deleted", "rows"),
+        partitions=_field_summaries(record.get("partitions")),
         first_row_id=first_row_id,
         new_rows=0 if content or first_row_id is not None else rows,
     )
 
 
-def _count(record: Mapping[str, Any], kind: str, what: str) -> int:
+def _count_or_one(record: Mapping[str, Any], kind: str, what: str) -> int:
     """Return a count; 1 if version 1 leaves it out, so that the manifest is read."""
     found = record.get(f"{kind}_{what}_count", record.get(f"{kind}_data_{what}_count"))
     return 1 if found is None else int(found)
 
 
-def _summaries(found: Any) -> tuple[FieldSummary, ...] | None:
+def _field_summaries(found: Any) -> tuple[FieldSummary, ...] | None:
     if found is None:
         return None
     names = ("contains_null", "contains_nan", "lower_bound", "upper_bound")
@@ -246,7 +249,7 @@ _MANIFEST_CONTENTS = ("data", "position-deletes", "equality-deletes")
 _SNAPSHOT_ID = "snapshot-id"
 
 
-class IcebergListed(msgspec.Struct, frozen=True):
+class ListedIcebergManifest(msgspec.Struct, frozen=True):
     """A manifest in a manifest list; version 1 may leave the counts out."""
 
     manifest_path: str
@@ -280,10 +283,10 @@ class ManifestList:
     """
 
     snapshot_id: int | None
-    manifests: tuple[IcebergListed, ...]
+    manifests: tuple[ListedIcebergManifest, ...]
 
 
-class _File(msgspec.Struct, frozen=True):
+class _DataFileRecord(msgspec.Struct, frozen=True):
     file_path: str
     file_format: str
     partition: dict[str, Any]
@@ -293,9 +296,9 @@ class _File(msgspec.Struct, frozen=True):
     content_offset: int | None = None
 
 
-class _Entry(msgspec.Struct, frozen=True):
+class _EntryRecord(msgspec.Struct, frozen=True):
     status: Literal[0, 1, 2]
-    data_file: _File
+    data_file: _DataFileRecord
     snapshot_id: int | None = None
 
 
@@ -315,13 +318,13 @@ def manifest_list(body: bytes, file: str) -> ManifestList:
     """
     import fastavro
 
-    manifests = _converted(read_container(body, file), IcebergListed, file)
+    manifests = _convert_records(read_container(body, file), ListedIcebergManifest, file)
     # The container was read completely, so its header is valid.
     said = str((fastavro.reader(io.BytesIO(body)).metadata or {}).get(_SNAPSHOT_ID, ""))
     return ManifestList(whole_number(said) if said.isascii() else None, tuple(manifests))
 
 
-def _converted(records: Iterator[dict[str, Any]], kind: type[_T], file: str) -> list[_T]:
+def _convert_records(records: Iterator[dict[str, Any]], kind: type[_T], file: str) -> list[_T]:
     try:
         return [msgspec.convert(each, kind) for each in records]
     except msgspec.ValidationError as error:
@@ -359,13 +362,13 @@ class IcebergPartitions:
         key = (spec_id, values)
         found = self._known.get(key)
         if found is None:
-            pairs = zip(self._struct(spec_id).columns, values, strict=True)
+            pairs = zip(self._partition_struct(spec_id).columns, values, strict=True)
             plain = [encode_value(column.from_avro(value), column.type) for column, value in pairs]
             found = msgspec.json.encode(plain).decode()
             self._known[key] = found
         return found
 
-    def _struct(self, spec_id: int) -> PartitionStruct:
+    def _partition_struct(self, spec_id: int) -> PartitionStruct:
         found = self._structs.get(spec_id)
         if found is None:
             spec = self.state.spec_by_id(spec_id)
@@ -393,7 +396,7 @@ def entry_rows(body: bytes, part: ManifestPart, partitions: IcebergPartitions) -
         MissingDependencyError: As `manifest_list`.
     """
     file, spec_id, adder = part.file, part.spec_id, part.adder
-    for each in _converted(read_container(body, file), _Entry, file):
+    for each in _convert_records(read_container(body, file), _EntryRecord, file):
         if adder == NOBODY:
             wanted = each.status != DELETED
         else:
@@ -406,7 +409,7 @@ def entry_rows(body: bytes, part: ManifestPart, partitions: IcebergPartitions) -
         offset = "" if found.content_offset is None else f"#{found.content_offset}"
         yield (
             spec_id,
-            _partition(partitions, spec_id, found, file),
+            _partition_json(partitions, spec_id, found, file),
             content_of(_MANIFEST_CONTENTS[found.content], found.file_format.lower()),
             -1 if each.status == DELETED else 1,
             found.record_count,
@@ -416,7 +419,9 @@ def entry_rows(body: bytes, part: ManifestPart, partitions: IcebergPartitions) -
         )
 
 
-def _partition(partitions: IcebergPartitions, spec_id: int, found: _File, file: str) -> str:
+def _partition_json(
+    partitions: IcebergPartitions, spec_id: int, found: _DataFileRecord, file: str
+) -> str:
     try:
         return partitions.json(spec_id, tuple(found.partition.values()))
     except NotFoundError as error:
@@ -439,12 +444,12 @@ class IcebergManifests:
         """Return whether a snapshot names a single list, as its base list."""
         return delta_list(event) is None
 
-    def lists(self, event: SnapshotCommitted, asked: Asked) -> Iterator[NamedList]:
+    def lists(self, event: SnapshotCommitted, asked: Asked) -> Iterator[NamedManifestList]:
         """Yield the only list, which has both the snapshot's changes and its content."""
         del asked
         name, size = event.base_manifest_list, event.base_manifest_list_size
         if not isinstance(name, UnsetType):
-            yield NamedList(name, None if isinstance(size, UnsetType) else size)
+            yield NamedManifestList(name, None if isinstance(size, UnsetType) else size)
 
     def listed(
         self, body: bytes, file: str, event: SnapshotCommitted, asked: Asked

@@ -21,7 +21,7 @@ from projections.iceberg.rest_updates import (
     SetSnapshotRef,
     TableUpdate,
 )
-from projections.iceberg.schema_json import truth, whole_number
+from projections.iceberg.schema_json import boolean_property, integer_property
 from projections.iceberg.table_metadata import (
     DEFAULT_MAX_SNAPSHOT_AGE_MS,
     GC_ENABLED,
@@ -61,7 +61,7 @@ def remove_ref(metadata: TableMetadata, name: str) -> RemoveSnapshotRef:
     """
     if name == MAIN:
         raise InvalidInputError("main cannot be removed")
-    _ref(metadata, name)
+    _existing_ref(metadata, name)
     return RemoveSnapshotRef(ref_name=name)
 
 
@@ -72,7 +72,7 @@ def set_current_snapshot(metadata: TableMetadata, snapshot_id: int) -> SetSnapsh
         NotFoundError: There is no such snapshot.
     """
     metadata.snapshot(snapshot_id)
-    return _moved(metadata, MAIN, snapshot_id)
+    return _move_ref_update(metadata, MAIN, snapshot_id)
 
 
 def rollback_to(metadata: TableMetadata, snapshot_id: int) -> SetSnapshotRef:
@@ -88,7 +88,7 @@ def rollback_to(metadata: TableMetadata, snapshot_id: int) -> SetSnapshotRef:
         raise InvalidInputError(
             f"snapshot {snapshot_id} is not an ancestor of the current one, {current}"
         )
-    return _moved(metadata, MAIN, snapshot_id)
+    return _move_ref_update(metadata, MAIN, snapshot_id)
 
 
 def rollback_to_time(metadata: TableMetadata, timestamp_ms: int) -> SetSnapshotRef:
@@ -103,7 +103,7 @@ def rollback_to_time(metadata: TableMetadata, timestamp_ms: int) -> SetSnapshotR
     if not past:
         raise NotFoundError(f"no ancestor of the current snapshot is older than {timestamp_ms}")
     newest = max(past, key=lambda each: each.timestamp_ms)
-    return _moved(metadata, MAIN, newest.snapshot_id)
+    return _move_ref_update(metadata, MAIN, newest.snapshot_id)
 
 
 def fast_forward(metadata: TableMetadata, name: str, to: str) -> SetSnapshotRef:
@@ -113,21 +113,21 @@ def fast_forward(metadata: TableMetadata, name: str, to: str) -> SetSnapshotRef:
         NotFoundError: No ref has that name.
         InvalidInputError: The branch is not an ancestor of the other ref, or is a tag.
     """
-    target = _ref(metadata, to).snapshot_id
+    target = _existing_ref(metadata, to).snapshot_id
     moved = metadata.refs.get(name)
     if moved is None:
         return set_ref(name, SnapshotRef(snapshot_id=target, type="branch"))
     if moved.type != "branch" or not is_ancestor(metadata, moved.snapshot_id, of=target):
         raise InvalidInputError(f"{name} is not a branch whose head is an ancestor of {to}")
-    return _moved(metadata, name, target)
+    return _move_ref_update(metadata, name, target)
 
 
-def _moved(metadata: TableMetadata, name: str, snapshot_id: int) -> SetSnapshotRef:
+def _move_ref_update(metadata: TableMetadata, name: str, snapshot_id: int) -> SetSnapshotRef:
     ref = metadata.refs.get(name) or SnapshotRef(snapshot_id=snapshot_id, type="branch")
     return set_ref(name, msgspec.structs.replace(ref, snapshot_id=snapshot_id))
 
 
-def _ref(metadata: TableMetadata, name: str) -> SnapshotRef:
+def _existing_ref(metadata: TableMetadata, name: str) -> SnapshotRef:
     found = metadata.refs.get(name)
     if found is None:
         raise NotFoundError(f"the table has no branch or tag {name}")
@@ -198,15 +198,19 @@ def expiring(
         InvalidInputError: One of `snapshot_ids` is the head of a kept ref, `retain_last` is
             below 1, or the table's files must not be deleted (`gc.enabled`).
     """
-    if not truth(metadata.properties, GC_ENABLED, default=True):
+    if not boolean_property(metadata.properties, GC_ENABLED, default=True):
         raise InvalidInputError(f"{GC_ENABLED} is false: its files may belong to another table")
-    rules = _Rules.of(metadata, retention, now_ms)
-    refs = {name: ref for name, ref in metadata.refs.items() if rules.keeps(name, ref)}
+    rules = _RetentionLimits.of(metadata, retention, now_ms)
+    refs = {name: ref for name, ref in metadata.refs.items() if rules.keeps_ref(name, ref)}
     heads = {ref.snapshot_id: name for name, ref in refs.items()}
     wanted = set(snapshot_ids)
     for snapshot_id in wanted & heads.keys():
         raise InvalidInputError(f"snapshot {snapshot_id} is the head of {heads[snapshot_id]}")
-    kept = {*heads, *_of_branches(rules, refs), *_of_nobody(rules, refs)}
+    kept = {
+        *heads,
+        *_snapshots_kept_by_branches(rules, refs),
+        *_recent_unreachable_snapshots(rules, refs),
+    }
     gone = tuple(
         each.snapshot_id
         for each in metadata.snapshots
@@ -219,7 +223,7 @@ def expiring(
 
 
 @frozen
-class _Rules:
+class _RetentionLimits:
     metadata: TableMetadata
     now_ms: int
     older_than_ms: int
@@ -227,9 +231,9 @@ class _Rules:
     max_ref_age_ms: int
 
     @classmethod
-    def of(cls, metadata: TableMetadata, retention: Retention, now_ms: int) -> _Rules:
+    def of(cls, metadata: TableMetadata, retention: Retention, now_ms: int) -> _RetentionLimits:
         properties = metadata.properties
-        age_ms = whole_number(properties, MAX_SNAPSHOT_AGE, DEFAULT_MAX_SNAPSHOT_AGE_MS)
+        age_ms = integer_property(properties, MAX_SNAPSHOT_AGE, DEFAULT_MAX_SNAPSHOT_AGE_MS)
         older_than_ms, last = retention.older_than_ms, retention.retain_last
         if last is not None and last < 1:
             raise InvalidInputError(f"retain_last is {last}: at least one snapshot must be kept")
@@ -237,18 +241,20 @@ class _Rules:
             metadata,
             now_ms,
             now_ms - age_ms if older_than_ms is None else older_than_ms,
-            whole_number(properties, MIN_SNAPSHOTS_TO_KEEP, 1) if last is None else last,
-            whole_number(properties, MAX_REF_AGE, NEVER_MS),
+            integer_property(properties, MIN_SNAPSHOTS_TO_KEEP, 1) if last is None else last,
+            integer_property(properties, MAX_REF_AGE, NEVER_MS),
         )
 
-    def keeps(self, name: str, ref: SnapshotRef) -> bool:
+    def keeps_ref(self, name: str, ref: SnapshotRef) -> bool:
         """Return whether a ref is kept; its age is that of its snapshot."""
         age_ms = self.now_ms - self.metadata.snapshot(ref.snapshot_id).timestamp_ms
         most_ms = self.max_ref_age_ms if ref.max_ref_age_ms is None else ref.max_ref_age_ms
         return name == MAIN or age_ms <= most_ms
 
 
-def _of_branches(rules: _Rules, refs: Mapping[str, SnapshotRef]) -> Iterator[int]:
+def _snapshots_kept_by_branches(
+    rules: _RetentionLimits, refs: Mapping[str, SnapshotRef]
+) -> Iterator[int]:
     for ref in refs.values():
         if ref.type != "branch":
             continue
@@ -262,7 +268,9 @@ def _of_branches(rules: _Rules, refs: Mapping[str, SnapshotRef]) -> Iterator[int
             yield each.snapshot_id
 
 
-def _of_nobody(rules: _Rules, refs: Mapping[str, SnapshotRef]) -> Iterator[int]:
+def _recent_unreachable_snapshots(
+    rules: _RetentionLimits, refs: Mapping[str, SnapshotRef]
+) -> Iterator[int]:
     reachable = {ref.snapshot_id for ref in refs.values()}
     for ref in refs.values():
         if ref.type == "branch":

@@ -35,15 +35,19 @@ from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
 from ledger.table_handle import TableHandle
-from projections.iceberg.engine_files import EngineManifests, source_types
+from projections.iceberg.engine_files import EngineManifests, column_types_by_id
 from projections.iceberg.imported_metadata import metadata_of, source_schema
 from projections.iceberg.manifest_entry import ManifestEntry, TableFacts, entry_of
-from projections.iceberg.manifest_list import ManifestFile, wherever
-from projections.iceberg.manifest_writing import Changes, Listed, Manifests
+from projections.iceberg.manifest_list import ManifestFile, unmergeable_manifest
+from projections.iceberg.manifest_writing import (
+    CurrentManifests,
+    ManifestListContent,
+    SnapshotFileChanges,
+)
 from projections.iceberg.position import FOLDER, HINT, IcebergPosition, Names
 from projections.iceberg.schema_json import schema_to_json
-from projections.iceberg.snapshots import Adders
-from projections.iceberg.table_file import most_previous_versions
+from projections.iceberg.snapshots import FileAdders
+from projections.iceberg.table_file import max_previous_versions
 from projections.iceberg.table_json import write_metadata
 from projections.manifest_files.container import read_container
 from projections.materialising import Progress, new_commits
@@ -66,8 +70,8 @@ class PromotedManifests:
     """
 
     table: TableHandle
-    manifests: Manifests
-    adders: Adders
+    manifests: CurrentManifests
+    adders: FileAdders
     target: TableState
     listed: dict[int, tuple[ManifestFile, ...]] = Factory(dict)
     gone: list[int] = Factory(list)
@@ -78,7 +82,7 @@ class PromotedManifests:
     ) -> PromotedManifests:
         """Return the manifests at a position."""
         names = Names(target.table_id)
-        manifests = Manifests(
+        manifests = CurrentManifests(
             names,
             outputs,
             start.manifests,
@@ -86,7 +90,7 @@ class PromotedManifests:
             start.list_check,
             read_engines=table.read_file,
         )
-        return cls(table, manifests, Adders(table, start.version), target)
+        return cls(table, manifests, FileAdders(table, start.version), target)
 
     def learn(self, transaction: Transaction[TableEvent], state: TableState) -> None:
         """Apply a transaction's snapshots.
@@ -99,7 +103,7 @@ class PromotedManifests:
             DamagedLogError: A needed manifest is missing or damaged.
             NotFoundError: A manifest of an engine does not exist.
         """
-        origin = state.imported_from(IcebergOrigin)
+        origin = state.origin_of_kind(IcebergOrigin)
         # A snapshot in a transaction that changes the owner lists the engines' earlier manifests.
         is_first = any(isinstance(each, TablePromoted | OwnerSet) for each in transaction.events)
         for event in transaction.events:
@@ -111,21 +115,23 @@ class PromotedManifests:
                 facts = facts_of(self.table, state, origin, snapshot)
                 given = snapshot.first_row_id
                 self.manifests.next_row_id = given or 0
-                found = self._next(event, is_first=is_first, at=(state, origin), facts=facts)
-                self._keep(found, snapshot, facts)
+                found = self._list_after_event(
+                    event, is_first=is_first, at=(state, origin), facts=facts
+                )
+                self._store_snapshot_list(found, snapshot, facts)
 
     def garbage(self) -> tuple[str, ...]:
         """Return the lists of expired snapshots, and manifests that no other list names."""
         if not self.gone:
             return ()
-        origin = self.target.imported_from(IcebergOrigin)
+        origin = self.target.origin_of_kind(IcebergOrigin)
         own = filter(origin.lists_files, origin.snapshots)
-        kept = {path for each in own for path in self._named(each)}
-        dropped = {path for each in self.gone for path in self._named(each)}
+        kept = {path for each in own for path in self._manifests_named_by(each)}
+        dropped = {path for each in self.gone for path in self._manifests_named_by(each)}
         lists = map(self.manifests.names.manifest_list, self.gone)
         return (*lists, *sorted(dropped - kept))
 
-    def _named(self, snapshot_id: int) -> Iterator[str]:
+    def _manifests_named_by(self, snapshot_id: int) -> Iterator[str]:
         """Yield the ledger's manifests that a snapshot's list names."""
         path = self.manifests.names.manifest_list(snapshot_id)
         body = self.manifests.outputs.read(path)
@@ -134,14 +140,14 @@ class PromotedManifests:
             if str(each["manifest_path"]).startswith(place):
                 yield str(each["manifest_path"]).removeprefix(place)
 
-    def _next(
+    def _list_after_event(
         self,
         event: SnapshotEvent,
         *,
         is_first: bool,
         at: tuple[TableState, IcebergOrigin],
         facts: TableFacts,
-    ) -> Listed:
+    ) -> ManifestListContent:
         state, origin = at
         log = self.table.log
         kept = event_files(log.store, log.layout, event)
@@ -151,13 +157,19 @@ class PromotedManifests:
             parent = origin.snapshots[event.snapshot_id].parent_snapshot_id
             engines = EngineManifests(state, origin, self.table.read_file)
             there = engines.listed(origin.snapshots[parent]) if parent is not None else ()
-            return self.manifests.stand(there, facts)
+            return self.manifests.apply_existing_list(there, facts)
         if isinstance(event, RolledBack):
             engines = EngineManifests(state, origin, self.table.read_file)
-            return self.manifests.stand(self._of_target(event, engines), facts)
-        return self.manifests.snapshot(self._changes(event.snapshot_id, files, facts), facts)
+            return self.manifests.apply_existing_list(
+                self._rollback_target_manifests(event, engines), facts
+            )
+        return self.manifests.snapshot(
+            self._snapshot_changes(event.snapshot_id, files, facts), facts
+        )
 
-    def _of_target(self, event: RolledBack, engines: EngineManifests) -> Iterable[ManifestFile]:
+    def _rollback_target_manifests(
+        self, event: RolledBack, engines: EngineManifests
+    ) -> Iterable[ManifestFile]:
         target = event.target_snapshot_id
         if not engines.origin.lists_files(target):
             return engines.listed(engines.origin.snapshots[target])
@@ -169,15 +181,17 @@ class PromotedManifests:
                 raise DamagedLogError(f"{path} is not the manifest list that was projected", path)
             found = tuple(engines.said(body, path))
         # A list does not show how its manifests were formed.
-        return (wherever(each, place) for place, each in enumerate(found) if each.live_files)
+        return (
+            unmergeable_manifest(each, place) for place, each in enumerate(found) if each.live_files
+        )
 
-    def _changes(
+    def _snapshot_changes(
         self, snapshot_id: int, files: tuple[FileChange, ...], facts: TableFacts
-    ) -> Changes:
+    ) -> SnapshotFileChanges:
         gone = [each for each in files if each.kind == "DELETE"]
         # A file that only a rollback restored is in an engine's manifest, which may hold any key.
         adders = dict.fromkeys((each.path for each in gone), snapshot_id)
-        adders |= self.adders.of_those_added(list(adders))
+        adders |= self.adders.of_added_by_ledger(list(adders))
         removed = {
             facts.data_uri(each.path): (
                 adders[each.path],
@@ -187,16 +201,20 @@ class PromotedManifests:
         }
         come = [each for each in files if each.kind == "ADD"]
         self.adders.learn([each.path for each in come], snapshot_id)
-        return Changes(snapshot_id, tuple(_entries(snapshot_id, come, facts)), removed)
+        return SnapshotFileChanges(
+            snapshot_id, tuple(_added_file_entries(snapshot_id, come, facts)), removed
+        )
 
-    def _keep(self, found: Listed, snapshot: IcebergSnapshot, facts: TableFacts) -> None:
+    def _store_snapshot_list(
+        self, found: ManifestListContent, snapshot: IcebergSnapshot, facts: TableFacts
+    ) -> None:
         self.listed[snapshot.snapshot_id] = found.manifests
         if self.target.reachable(snapshot.snapshot_id):
             parent = snapshot.parent_snapshot_id
             self.manifests.write(found, snapshot.snapshot_id, facts, parent or 0)
 
 
-def _entries(
+def _added_file_entries(
     snapshot_id: int, come: Iterable[FileChange], facts: TableFacts
 ) -> Iterator[ManifestEntry]:
     for each in come:
@@ -227,7 +245,7 @@ def facts_of(
         first_sequenced=1 if snapshot.sequence_number else 0,
         schema=msgspec.json.encode(schema_to_json(schema)),
         specs={each.spec_id: each for each in state.specs},
-        types=source_types(state, origin),
+        types=column_types_by_id(state, origin),
         before_sequence=snapshot.snapshot_id - snapshot.sequence_number,
     )
 
@@ -262,7 +280,7 @@ def render_imported(
     table: TableHandle, outputs: Outputs, target: TableState, on_progress: Progress
 ) -> None:
     """Write a version's metadata file and the ledger's files for it, without pointers."""
-    run = _Run(table, outputs, IcebergPosition(), target)
+    run = _ImportedProjectionRun(table, outputs, IcebergPosition(), target)
     if target.is_promoted:
         for read in new_commits(table, IcebergPosition(), target, on_progress):
             run.commit(read)
@@ -280,7 +298,7 @@ def project_imported(
     """Write the versions between two states; see `projections.iceberg.project.Projection`."""
     names = Names(target.table_id)
     found = [version for each in outputs.paths(FOLDER) if (version := names.version_of(each))]
-    run = _Run(table, outputs, start, target)
+    run = _ImportedProjectionRun(table, outputs, start, target)
     for read in new_commits(table, start, target, on_progress):
         run.commit(read)
         if wants(read.commit.version) and read.commit.version != target.version:
@@ -288,7 +306,7 @@ def project_imported(
     body = run.put_metadata(target)
     outputs.put(names.hadoop(target.version), body)
     outputs.point(HINT, b"%d" % target.version)
-    oldest = target.version - most_previous_versions(target.schema)
+    oldest = target.version - max_previous_versions(target.schema)
     written = sorted({*start.metadata_versions, *found, target.version})
     manifests = run.own.manifests
     return IcebergPosition(
@@ -301,13 +319,13 @@ def project_imported(
         commit=run.reached,
         list_check=manifests.list_check,
         garbage=(
-            *_files(names, [each for each in written if each < oldest]),
+            *_metadata_file_paths(names, [each for each in written if each < oldest]),
             *run.own.garbage(),
         ),
     )
 
 
-class _Run:
+class _ImportedProjectionRun:
     def __init__(
         self, table: TableHandle, outputs: Outputs, start: IcebergPosition, target: TableState
     ) -> None:
@@ -334,7 +352,7 @@ class _Run:
         return body
 
 
-def _files(names: Names, versions: list[int]) -> Iterator[str]:
+def _metadata_file_paths(names: Names, versions: list[int]) -> Iterator[str]:
     for each in versions:
         yield names.metadata(each)
         yield names.hadoop(each)

@@ -31,7 +31,7 @@ from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.table import TableState
 from projections.iceberg.schema_json import schema_from_json, schema_to_json
 from projections.iceberg.table_facts import iceberg_column
-from projections.iceberg.table_metadata import TableMetadata, knowing
+from projections.iceberg.table_metadata import TableMetadata, with_known_snapshots
 
 _PLAIN: dict[str, t.DataType] = {
     "boolean": t.BooleanType(),
@@ -63,20 +63,20 @@ def ledger_schema(schema: iceberg.Schema, format_version: int) -> IcebergSchema:
     Raises:
         UnsupportedError: The ledger has no such type; the message names the column.
     """
-    fields = tuple(_field(each, each.name) for each in schema.fields)
+    fields = tuple(_ledger_field(each, each.name) for each in schema.fields)
     made = IcebergSchema(
         schema_id=schema.schema_id,
         fields=tuple(map(field_to_wire, fields)),
         identifier_field_ids=schema.identifier_field_ids,
     )
     try:
-        says_all = _said(made, format_version) == schema
+        says_all = _build_source_schema(made, format_version) == schema
     except UnsupportedError:
         says_all = False
-    return made if says_all else _with_text(made, schema_text(schema))
+    return made if says_all else _schema_with_text(made, schema_text(schema))
 
 
-def _with_text(made: IcebergSchema, text: str | UnsetType) -> IcebergSchema:
+def _schema_with_text(made: IcebergSchema, text: str | UnsetType) -> IcebergSchema:
     return IcebergSchema(
         schema_id=made.schema_id,
         fields=made.fields,
@@ -95,40 +95,40 @@ def source_schema(schema: IcebergSchema, format_version: int) -> iceberg.Schema:
     """Return a schema as it is in the source."""
     if not isinstance(schema.text, UnsetType):
         return schema_from_json(json.loads(schema.text))
-    return _said(schema, format_version)
+    return _build_source_schema(schema, format_version)
 
 
-def _said(schema: IcebergSchema, format_version: int) -> iceberg.Schema:
-    columns = tuple(_column(each, format_version) for each in schema.fields)
+def _build_source_schema(schema: IcebergSchema, format_version: int) -> iceberg.Schema:
+    columns = tuple(_nested_field(each, format_version) for each in schema.fields)
     return iceberg.Schema(schema.schema_id, columns, schema.identifier_field_ids)
 
 
-def _column(column: FieldObject, format_version: int) -> iceberg.NestedField:
+def _nested_field(column: FieldObject, format_version: int) -> iceberg.NestedField:
     if isinstance(column.type, str):
-        return _plain_column(column, format_version)
+        return _primitive_nested_field(column, format_version)
     return iceberg_column(field_from_wire(column), format_version)
 
 
 @lru_cache(maxsize=65_536)
-def _plain_column(column: FieldObject, format_version: int) -> iceberg.NestedField:
+def _primitive_nested_field(column: FieldObject, format_version: int) -> iceberg.NestedField:
     made = iceberg_column(field_from_wire(column), format_version)
     has_default = made.initial_default is not None or made.write_default is not None
-    return made if has_default else iceberg.shared(made)
+    return made if has_default else iceberg.shared_field(made)
 
 
-def _field(member: iceberg.NestedField, path: str) -> t.DataField:
-    data_type = _type(member.type, path).with_nullability(nullable=not member.required)
+def _ledger_field(member: iceberg.NestedField, path: str) -> t.DataField:
+    data_type = _ledger_type(member.type, path).with_nullability(nullable=not member.required)
     return t.DataField(
         member.id,
         member.name,
         data_type,
         member.doc,
-        _default(member.write_default, data_type, path),
-        _default(member.initial_default, data_type, path),
+        _default_text(member.write_default, data_type, path),
+        _default_text(member.initial_default, data_type, path),
     )
 
 
-def _default(value: Any, data_type: t.DataType, path: str) -> str | None:
+def _default_text(value: Any, data_type: t.DataType, path: str) -> str | None:
     """Return a default as text; None if there is none, or no text for it."""
     if value is None or isinstance(value, dict):
         return None
@@ -139,18 +139,21 @@ def _default(value: Any, data_type: t.DataType, path: str) -> str | None:
         return None
 
 
-def _type(kind: iceberg.Type, path: str) -> t.DataType:
+def _ledger_type(kind: iceberg.Type, path: str) -> t.DataType:
     match kind:
         case iceberg.StructType(fields=fields):
-            return t.RowType([_field(each, f"{path}.{each.name}") for each in fields])
+            return t.RowType([_ledger_field(each, f"{path}.{each.name}") for each in fields])
         case iceberg.ListType():
-            element = _type(kind.element, f"{path}.element")
+            element = _ledger_type(kind.element, f"{path}.element")
             return t.ArrayType(
                 element.with_nullability(nullable=not kind.element_required),
                 element_id=kind.element_id,
             )
         case iceberg.MapType():
-            key, value = _type(kind.key, f"{path}.key"), _type(kind.value, f"{path}.value")
+            key, value = (
+                _ledger_type(kind.key, f"{path}.key"),
+                _ledger_type(kind.value, f"{path}.value"),
+            )
             return t.MapType(
                 key.with_nullability(nullable=False),
                 value.with_nullability(nullable=not kind.value_required),
@@ -158,10 +161,10 @@ def _type(kind: iceberg.Type, path: str) -> t.DataType:
                 value_id=kind.value_id,
             )
         case _:
-            return _primitive(kind, path)
+            return _ledger_primitive_type(kind, path)
 
 
-def _primitive(kind: iceberg.PrimitiveType, path: str) -> t.DataType:
+def _ledger_primitive_type(kind: iceberg.PrimitiveType, path: str) -> t.DataType:
     try:
         match kind:
             case iceberg.PlainType(name=name):
@@ -185,22 +188,24 @@ def _primitive(kind: iceberg.PrimitiveType, path: str) -> t.DataType:
 T = TypeVar("T")
 
 
-def beyond(before: tuple[T, ...], after: tuple[T, ...]) -> tuple[T, ...] | None:
+def items_after_prefix(before: tuple[T, ...], after: tuple[T, ...]) -> tuple[T, ...] | None:
     """Return the items after a common prefix; None if `before` is not a prefix of `after`.
 
     Example:
-        >>> beyond((1, 2), (1, 2, 3)), beyond((1, 2), (2, 3))
+        >>> items_after_prefix((1, 2), (1, 2, 3)), items_after_prefix((1, 2), (2, 3))
         ((3,), None)
     """
     count = len(before)
     return after[count:] if after[:count] == before else None
 
 
-def moved_on(before: tuple[Any, ...], after: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
+def dropped_and_new_entries(
+    before: tuple[Any, ...], after: tuple[Any, ...]
+) -> tuple[int, tuple[Any, ...]]:
     """Return how many of the oldest entries were dropped, and the new entries.
 
     Example:
-        >>> moved_on((1, 2, 3), (2, 3, 4)), moved_on((1, 2), (5,))
+        >>> dropped_and_new_entries((1, 2, 3), (2, 3, 4)), dropped_and_new_entries((1, 2), (5,))
         ((1, (4,)), (2, (5,)))
     """
     dropped = 0
@@ -209,7 +214,7 @@ def moved_on(before: tuple[Any, ...], after: tuple[Any, ...]) -> tuple[int, tupl
             dropped = before.index(after[0], dropped)
         except ValueError:
             break
-        new = beyond(before[dropped:], after)
+        new = items_after_prefix(before[dropped:], after)
         if new is not None:
             return dropped, new
         dropped += 1
@@ -217,7 +222,7 @@ def moved_on(before: tuple[Any, ...], after: tuple[Any, ...]) -> tuple[int, tupl
 
 
 @frozen
-class SnapshotsMoved:
+class SnapshotChanges:
     """Changes of a table's snapshots between two metadata files.
 
     Attributes:
@@ -230,26 +235,26 @@ class SnapshotsMoved:
     gone: tuple[int, ...] = ()
     rewritten: tuple[int, ...] = ()
 
-    def as_in(self, order: Iterable[int]) -> SnapshotsMoved:
+    def with_ids_in_order(self, order: Iterable[int]) -> SnapshotChanges:
         """Return the same changes with removed and changed ids in a given order."""
         if not self.gone and not self.rewritten:
             return self
         gone, rewritten = set(self.gone), set(self.rewritten)
         ids = tuple(order)
-        return SnapshotsMoved(
+        return SnapshotChanges(
             self.new,
             tuple(each for each in ids if each in gone),
             tuple(each for each in ids if each in rewritten),
         )
 
 
-def snapshots_moved(before: TableMetadata, after: TableMetadata) -> SnapshotsMoved:
+def compare_snapshots(before: TableMetadata, after: TableMetadata) -> SnapshotChanges:
     """Return the changes of snapshots from one metadata file to a later one."""
-    new = beyond(before.snapshots, after.snapshots)
+    new = items_after_prefix(before.snapshots, after.snapshots)
     if new is not None:
-        return SnapshotsMoved(new)
+        return SnapshotChanges(new)
     had, has = before.snapshots_by_id, after.snapshots_by_id
-    return SnapshotsMoved(
+    return SnapshotChanges(
         new=tuple(each for each in after.snapshots if each.snapshot_id not in had),
         gone=tuple(each for each in had if each not in has),
         rewritten=tuple(
@@ -260,11 +265,13 @@ def snapshots_moved(before: TableMetadata, after: TableMetadata) -> SnapshotsMov
     )
 
 
-def _of_nobody(snapshot_id: int) -> str:
+def _refuse_missing_list(snapshot_id: int) -> str:
     raise UnsupportedError(f"snapshot {snapshot_id} has no manifest list")
 
 
-def metadata_of(state: TableState, list_of: Callable[[int], str] = _of_nobody) -> TableMetadata:
+def metadata_of(
+    state: TableState, list_of: Callable[[int], str] = _refuse_missing_list
+) -> TableMetadata:
     """Return the Iceberg metadata of an imported table at a version.
 
     For a version between two metadata files of the source, the last update is the time of the
@@ -277,11 +284,11 @@ def metadata_of(state: TableState, list_of: Callable[[int], str] = _of_nobody) -
     Raises:
         UnsupportedError: The table was not imported from Iceberg.
     """
-    origin = state.imported_from(IcebergOrigin)
-    return _metadata(
+    origin = state.origin_of_kind(IcebergOrigin)
+    return _build_metadata(
         state,
         origin,
-        tuple(_snapshot(each, list_of) for each in origin.snapshots.values()),
+        tuple(_with_manifest_list(each, list_of) for each in origin.snapshots.values()),
         origin.snapshot_log,
     )
 
@@ -310,51 +317,55 @@ def known_metadata(
     Raises:
         UnsupportedError: The table was not imported from Iceberg.
     """
-    origin = state.imported_from(IcebergOrigin)
-    had = None if before is None else before.state.imported_from(IcebergOrigin)
-    if before is None or had is None or not _continues(had, origin):
-        made = _metadata(state, origin, _like(origin, file), _entries_like(origin, file))
+    origin = state.origin_of_kind(IcebergOrigin)
+    had = None if before is None else before.state.origin_of_kind(IcebergOrigin)
+    if before is None or had is None or not _extends_snapshots(had, origin):
+        made = _build_metadata(
+            state, origin, _reuse_snapshots(origin, file), _reuse_log_entries(origin, file)
+        )
         return KnownMetadata(state, made)
     said = before.metadata
-    dropped, logged = moved_on(had.snapshot_log, origin.snapshot_log)
+    dropped, logged = dropped_and_new_entries(had.snapshot_log, origin.snapshot_log)
     more = islice(origin.snapshots.values(), len(had.snapshots), None)
-    made = _metadata(
+    made = _build_metadata(
         state,
         origin,
-        (*said.snapshots, *(_snapshot(each, _of_nobody) for each in more)),
+        (*said.snapshots, *(_with_manifest_list(each, _refuse_missing_list) for each in more)),
         (*said.snapshot_log[dropped:], *logged),
     )
     if list(origin.schemas.values()) == list(had.schemas.values()):
         made = evolve(made, schemas=said.schemas)
-    return KnownMetadata(state, knowing(made, said))
+    return KnownMetadata(state, with_known_snapshots(made, said))
 
 
-def as_said(state: TableState, file: TableMetadata) -> KnownMetadata:
+def known_from_source_file(state: TableState, file: TableMetadata) -> KnownMetadata:
     """Return a table's state with the metadata of a source file that it equals."""
-    made = _metadata(state, state.imported_from(IcebergOrigin), file.snapshots, file.snapshot_log)
-    return KnownMetadata(state, knowing(made, file))
+    made = _build_metadata(
+        state, state.origin_of_kind(IcebergOrigin), file.snapshots, file.snapshot_log
+    )
+    return KnownMetadata(state, with_known_snapshots(made, file))
 
 
-def _continues(had: IcebergOrigin, has: IcebergOrigin) -> bool:
+def _extends_snapshots(had: IcebergOrigin, has: IcebergOrigin) -> bool:
     """Return whether a table has all of its earlier snapshots unchanged, and maybe more."""
     before = list(had.snapshots.values())
     return list(islice(has.snapshots.values(), len(before))) == before
 
 
-def _entries_like(origin: IcebergOrigin, file: TableMetadata) -> tuple[SnapshotLogEntry, ...]:
+def _reuse_log_entries(origin: IcebergOrigin, file: TableMetadata) -> tuple[SnapshotLogEntry, ...]:
     there = file.snapshot_log[: len(origin.snapshot_log)]
     return there if there == origin.snapshot_log else origin.snapshot_log
 
 
-def _like(origin: IcebergOrigin, file: TableMetadata) -> tuple[IcebergSnapshot, ...]:
+def _reuse_snapshots(origin: IcebergOrigin, file: TableMetadata) -> tuple[IcebergSnapshot, ...]:
     """Return a table's snapshots: objects of a file where equal, in its order."""
     ours = origin.snapshots
     same = {each.snapshot_id: each for each in file.snapshots if ours.get(each.snapshot_id) == each}
     others = (each for key, each in ours.items() if key not in same)
-    return (*same.values(), *(_snapshot(each, _of_nobody) for each in others))
+    return (*same.values(), *(_with_manifest_list(each, _refuse_missing_list) for each in others))
 
 
-def _metadata(
+def _build_metadata(
     state: TableState,
     origin: IcebergOrigin,
     snapshots: tuple[IcebergSnapshot, ...],
@@ -370,14 +381,16 @@ def _metadata(
         last_updated_ms=origin.last_updated_millis if whole else state.effective_millis,
         last_column_id=state.schema.highest_field_id,
         current_schema_id=origin.schema_id,
-        schemas=tuple(_schema(each, origin.format_version) for each in origin.schemas.values()),
+        schemas=tuple(
+            _cached_source_schema(each, origin.format_version) for each in origin.schemas.values()
+        ),
         default_spec_id=state.default_spec_id,
         partition_specs=tuple(state.specs),
         last_partition_id=state.last_partition_id,
         default_sort_order_id=state.default_order_id,
         sort_orders=state.sort_orders,
         # Both are unordered, and a checkpoint keeps no order.
-        properties=dict(sorted(without_formats(state.schema.options).items())),
+        properties=dict(sorted(without_formats_property(state.schema.options).items())),
         current_snapshot_id=None if main is None else main.snapshot_id,
         next_row_id=origin.next_row_id,
         encryption_keys=tuple(origin.encryption_keys.values()),
@@ -390,7 +403,9 @@ def _metadata(
     )
 
 
-def _snapshot(snapshot: IcebergSnapshot, list_of: Callable[[int], str]) -> IcebergSnapshot:
+def _with_manifest_list(
+    snapshot: IcebergSnapshot, list_of: Callable[[int], str]
+) -> IcebergSnapshot:
     if snapshot.manifest_list is None and snapshot.manifests is None:
         return replace(snapshot, manifest_list=list_of(snapshot.snapshot_id))
     return snapshot
@@ -401,7 +416,7 @@ _known_schemas: dict[int, tuple[e.IcebergSchema, int, iceberg.Schema]] = {}
 """Cache of schemas by format version and the identity of the state's schema, kept alive here."""
 
 
-def _schema(schema: e.IcebergSchema, format_version: int) -> iceberg.Schema:
+def _cached_source_schema(schema: e.IcebergSchema, format_version: int) -> iceberg.Schema:
     known = _known_schemas.get(id(schema))
     if known is None or known[1] != format_version:
         if len(_known_schemas) >= _MOST_KNOWN:
@@ -411,7 +426,7 @@ def _schema(schema: e.IcebergSchema, format_version: int) -> iceberg.Schema:
     return known[2]
 
 
-def disagreements(made: TableMetadata, source: TableMetadata) -> list[str]:
+def differing_fields(made: TableMetadata, source: TableMetadata) -> list[str]:
     """Return the names of fields in which two metadata files differ, ignoring order."""
     return [
         name
@@ -438,34 +453,40 @@ def disagreements(made: TableMetadata, source: TableMetadata) -> list[str]:
                     "metadata_log",
                 )
             },
-            "snapshots_by_id": _each_by_id(made, source),
-            "properties": (made.properties, without_formats(source.properties)),
+            "snapshots_by_id": _snapshots_to_compare(made, source),
+            "properties": (made.properties, without_formats_property(source.properties)),
             "refs": (dict(made.refs), dict(source.refs)),
-            "encryption_keys": (_by(made, "key_id"), _by(source, "key_id")),
-            "statistics": (_files(made.statistics), _files(source.statistics)),
+            "encryption_keys": (
+                _encryption_keys_by(made, "key_id"),
+                _encryption_keys_by(source, "key_id"),
+            ),
+            "statistics": (
+                _files_by_snapshot_id(made.statistics),
+                _files_by_snapshot_id(source.statistics),
+            ),
             "partition_statistics": (
-                _files(made.partition_statistics),
-                _files(source.partition_statistics),
+                _files_by_snapshot_id(made.partition_statistics),
+                _files_by_snapshot_id(source.partition_statistics),
             ),
         }.items()
         if one != other
     ]
 
 
-def _each_by_id(made: TableMetadata, source: TableMetadata) -> tuple[object, object]:
+def _snapshots_to_compare(made: TableMetadata, source: TableMetadata) -> tuple[object, object]:
     if made.snapshots == source.snapshots:
         return (), ()
     return made.snapshots_by_id, source.snapshots_by_id
 
 
-def without_formats(properties: Mapping[str, str]) -> dict[str, str]:
+def without_formats_property(properties: Mapping[str, str]) -> dict[str, str]:
     """Return a source's properties without the one reserved for the ledger's table."""
     return {key: each for key, each in properties.items() if key != FORMATS_OPTION}
 
 
-def _by(metadata: TableMetadata, key: str) -> dict[str, EncryptionKey]:
+def _encryption_keys_by(metadata: TableMetadata, key: str) -> dict[str, EncryptionKey]:
     return {getattr(each, key): each for each in metadata.encryption_keys}
 
 
-def _files(files: Any) -> dict[int, Any]:
+def _files_by_snapshot_id(files: Any) -> dict[int, Any]:
     return {each.snapshot_id: each for each in files}

@@ -15,7 +15,7 @@ from attrs import evolve, field, frozen
 from msgspec import UNSET, inspect
 
 import projections.iceberg.imported_metadata as m
-from ledger.decide.table_options import PERSONAL_OPTION, lost_marks
+from ledger.decide.table_options import PERSONAL_OPTION, unmatched_mark_names
 from ledger.events import TableEvent
 from ledger.events import imported as e
 from ledger.events.snapshots import SnapshotCommitted
@@ -35,37 +35,46 @@ from ledger.model.iceberg_objects import MAIN, SnapshotRef
 from ledger.model.schema import highest_field_id
 from ledger.model.types.wire import field_from_wire
 from ledger.state.declared_formats import FORMATS_OPTION
-from ledger.state.iceberg_origin import IcebergOrigin, last_taken
+from ledger.state.iceberg_origin import IcebergOrigin, highest_main_snapshot_id
 from ledger.state.iceberg_summary import FileCounts, totals_of
 from ledger.state.table import TableState
 from ledger.stores.file_access import FileAccess, endpoint_of
 from ledger.table_handle import TableHandle
-from projections.iceberg.differences import Step, counters, difference, steps
+from projections.iceberg.differences import (
+    SourceStep,
+    counter_change_events,
+    metadata_change_events,
+    split_into_steps,
+)
 from projections.iceberg.engine_files import EngineManifests
-from projections.iceberg.imported_metadata import KnownMetadata, as_said, ledger_schema
+from projections.iceberg.imported_metadata import (
+    KnownMetadata,
+    known_from_source_file,
+    ledger_schema,
+)
 from projections.iceberg.manifest_reading import partition_width
 from projections.iceberg.materialise import project
 from projections.iceberg.metadata_schema import Schema
 from projections.iceberg.position import RENDERER, Names
 from projections.iceberg.schema_json import DEEPEST
-from projections.iceberg.table_json import ReadFile, TableFile, read_after
+from projections.iceberg.table_json import MetadataFileKeys, ParsedMetadataFile, read_after
 from projections.iceberg.table_metadata import ROW_IDS_SINCE, TableMetadata
 from projections.importing.importing import (
     FoundTable,
     Importing,
-    Incoming,
+    IncomingTransactions,
     has_folder,
     tables_below,
 )
-from projections.importing.promoting import Promoting, adopting
+from projections.importing.promoting import Promoting, adoption_snapshot
 from projections.importing.trial import (
     ImportedCreation,
-    Planned,
+    PlannedTransaction,
+    PlanningState,
     SourceFiles,
-    Trial,
-    place_of_source,
+    canonical_source,
 )
-from projections.manifest_files.container import raising_damage, read_container
+from projections.manifest_files.container import read_container, translating_decoder_errors
 
 Read = Callable[[str], bytes]
 """Function that returns a file's bytes; raises OSError if it is missing or not readable."""
@@ -87,12 +96,12 @@ class MetadataFile:
     """
 
     url: str
-    file: ReadFile = field(repr=False, eq=False)
+    file: ParsedMetadataFile = field(repr=False, eq=False)
     metadata: TableMetadata
 
 
 @frozen
-class Source:
+class IcebergSource:
     """An Iceberg table at the source of an import.
 
     Attributes:
@@ -105,7 +114,7 @@ class Source:
     name: str
     newest: MetadataFile
     read: Read
-    known: ReadFile | None = field(default=None, repr=False, eq=False)
+    known: ParsedMetadataFile | None = field(default=None, repr=False, eq=False)
 
     def files_since(self, known: str, known_millis: int) -> list[MetadataFile]:
         """Return the metadata files after a known one that still exist, oldest first.
@@ -123,12 +132,12 @@ class Source:
         for entry in reversed(self.newest.metadata.metadata_log):
             if posixpath.basename(entry.metadata_file) == posixpath.basename(known):
                 break
-            older = self._older(entry.metadata_file)
+            older = self._previous_metadata_file(entry.metadata_file)
             if older is not None and older.metadata.last_updated_ms >= known_millis:
                 found.append(older)
         return found[::-1]
 
-    def _older(self, url: str) -> MetadataFile | None:
+    def _previous_metadata_file(self, url: str) -> MetadataFile | None:
         """Return an earlier metadata file; None if it does not exist, or is of another table."""
         beside = posixpath.join(posixpath.dirname(self.newest.url), posixpath.basename(url))
         for place in dict.fromkeys((beside, url)):
@@ -140,10 +149,10 @@ class Source:
             except (OSError, LedgerError):
                 continue
             if file.metadata.table_uuid == self.newest.metadata.table_uuid:
-                return MetadataFile(url, file, _whole(file.metadata))
+                return MetadataFile(url, file, _with_main_branch(file.metadata))
         return None
 
-    def refuse_missing(self, known: Container[int] = ()) -> None:
+    def refuse_missing_files(self, known: Container[int] = ()) -> None:
         """Check that the snapshots of branches and tags can be read, if they are accessible.
 
         A metadata file outside its table's folder, such as a copy, is not checked.
@@ -157,25 +166,25 @@ class Source:
             DamagedLogError: A manifest is damaged.
         """
         metadata = self.newest.metadata
-        if not _place(metadata.location).holds(_place(self.newest.url)):
+        if not _folder_place(metadata.location).holds(_folder_place(self.newest.url)):
             return
         for name, ref in metadata.refs.items():
             if ref.snapshot_id in known:
                 continue
             snapshot = metadata.snapshot(ref.snapshot_id)
             named = snapshot.manifests or ()
-            for path, spec_id in self._manifests(snapshot.manifest_list, named, known):
+            for path, spec_id in self._files_of_snapshot(snapshot.manifest_list, named, known):
                 try:
                     body = self.read(path)
                     if spec_id is not None:
-                        _refuse_other_width(metadata, spec_id, body, path)
+                        _check_partition_width(metadata, spec_id, body, path)
                 except OSError as error:
                     raise NotFoundError(
                         f"{path} of snapshot {snapshot.snapshot_id}, which {name} points to, "
                         f"cannot be read ({error}); nothing was imported"
                     ) from error
 
-    def _manifests(
+    def _files_of_snapshot(
         self, listed: str | None, named: tuple[str, ...], known: Container[int]
     ) -> Iterator[tuple[str, int | None]]:
         """Yield the files needed to read a snapshot, each manifest with its spec id if given."""
@@ -184,7 +193,7 @@ class Source:
             return
         yield listed, None
         records = read_container(self.read(listed), listed)
-        with raising_damage(listed):
+        with translating_decoder_errors(listed):
             manifests = [msgspec.convert(each, _ListedManifest) for each in records]
         for each in manifests:
             if each.added_snapshot_id not in known:
@@ -199,7 +208,7 @@ class _ListedManifest(msgspec.Struct):
     added_snapshot_id: int | None = None
 
 
-def _refuse_other_width(metadata: TableMetadata, spec_id: int, body: bytes, path: str) -> None:
+def _check_partition_width(metadata: TableMetadata, spec_id: int, body: bytes, path: str) -> None:
     """Check that a manifest's partition spec is one of its table's."""
     spec = metadata.specs_by_id.get(spec_id)
     has = f"the metadata has no partition spec {spec_id}"
@@ -214,11 +223,13 @@ def _refuse_other_width(metadata: TableMetadata, spec_id: int, body: bytes, path
     )
 
 
-def _place(url: str) -> Place:
+def _folder_place(url: str) -> Place:
     return place_of(url.rstrip("/"), Place(LOCAL, "", ""))
 
 
-def open_source(source: str, access: FileAccess, known: ReadFile | None = None) -> Source:
+def open_source(
+    source: str, access: FileAccess, known: ParsedMetadataFile | None = None
+) -> IcebergSource:
     """Open a table at its source.
 
     Args:
@@ -235,27 +246,27 @@ def open_source(source: str, access: FileAccess, known: ReadFile | None = None) 
     """
     named = IN_CATALOG.fullmatch(source)
     if named is not None:
-        return _of_catalog(source, named["catalog"], named["name"], access, known)
-    at = place_of_source(source)
+        return _open_from_catalog(source, named["catalog"], named["name"], access, known)
+    at = canonical_source(source)
     if _METADATA.search(at):
-        files = SourceFiles(access.below(_root_of(at)))
-        found = _read(at, files.read, known)
-        return Source(found.metadata.location, found, files.read, known)
+        files = SourceFiles(access.below(_table_folder_of(at)))
+        found = _read_metadata_file(at, files.read, known)
+        return IcebergSource(found.metadata.location, found, files.read, known)
     files = SourceFiles(access.below(at))
-    found = _read(_newest_in(at, files), files.read, known)
+    found = _read_metadata_file(_newest_metadata_file(at, files), files.read, known)
     # The name that its own metadata log will use.
     own = f"{found.metadata.location}/metadata/{posixpath.basename(found.url)}"
-    is_there = _place(found.metadata.location) == _place(at)
-    return Source(at, evolve(found, url=own) if is_there else found, files.read, known)
+    is_there = _folder_place(found.metadata.location) == _folder_place(at)
+    return IcebergSource(at, evolve(found, url=own) if is_there else found, files.read, known)
 
 
-def _root_of(metadata_file: str) -> str:
+def _table_folder_of(metadata_file: str) -> str:
     """Return the folder of a metadata file's table, judging by its path."""
     folder = posixpath.dirname(metadata_file)
     return posixpath.dirname(folder) if posixpath.basename(folder) == "metadata" else folder
 
 
-def _read(url: str, read: Read, known: ReadFile | None) -> MetadataFile:
+def _read_metadata_file(url: str, read: Read, known: ParsedMetadataFile | None) -> MetadataFile:
     try:
         body = read(url)
     except FileNotFoundError as error:
@@ -264,14 +275,14 @@ def _read(url: str, read: Read, known: ReadFile | None) -> MetadataFile:
         raise StoreError(f"{url} cannot be read: {error}") from error
     try:
         file = read_after(body, known)
-        return MetadataFile(url, file, _whole(file.metadata))
+        return MetadataFile(url, file, _with_main_branch(file.metadata))
     except TooLargeError as error:
         raise TooLargeError(f"{url}: {error}") from error
     except InvalidInputError as error:
         raise InvalidInputError(f"{url} is not Iceberg table metadata: {error}") from error
 
 
-def _whole(metadata: TableMetadata) -> TableMetadata:
+def _with_main_branch(metadata: TableMetadata) -> TableMetadata:
     """Return metadata with the branch `main`, which older writers left implicit."""
     current = metadata.current_snapshot_id
     if current is None or MAIN in metadata.refs:
@@ -280,7 +291,7 @@ def _whole(metadata: TableMetadata) -> TableMetadata:
     return evolve(metadata, refs={**metadata.refs, MAIN: main})
 
 
-def _newest_in(folder: str, files: SourceFiles) -> str:
+def _newest_metadata_file(folder: str, files: SourceFiles) -> str:
     """Return the newest metadata file of a table's folder."""
     try:
         names = files.names(f"{folder}/metadata")
@@ -297,10 +308,10 @@ def _newest_in(folder: str, files: SourceFiles) -> str:
     if "version-hint.text" in names:
         hint = files.read(f"{folder}/metadata/version-hint.text").decode(errors="replace").strip()
         hinted = next((e for e in found if e in {f"v{hint}.metadata.json", hint}), "")
-    return f"{folder}/metadata/{hinted or _highest(found, folder)}"
+    return f"{folder}/metadata/{hinted or _highest_numbered_file(found, folder)}"
 
 
-def _highest(names: list[str], folder: str) -> str:
+def _highest_numbered_file(names: list[str], folder: str) -> str:
     numbered = sorted(
         (int(number[1]), each) for each in names if (number := _NUMBER.match(each)) is not None
     )
@@ -331,12 +342,12 @@ def tables_of(source: str, access: FileAccess) -> list[FoundTable]:
     """
     named = _CATALOG.fullmatch(source)
     if named is None:
-        at = place_of_source(source)
+        at = canonical_source(source)
         return tables_below(SourceFiles(access.below(at)), at, has_folder("metadata"))
     catalog, namespace = named["catalog"], named["namespace"]
-    load_catalog = catalogs()
+    load_catalog = pyiceberg_catalog_loader()
     try:
-        with closed_after(load_catalog(catalog)) as asked:
+        with closing_catalog(load_catalog(catalog)) as asked:
             spaces = [(namespace,)] if namespace else asked.list_namespaces()
             found = [each for space in spaces for each in asked.list_tables(space)]
     except Exception as error:
@@ -350,7 +361,7 @@ def tables_of(source: str, access: FileAccess) -> list[FoundTable]:
     ]
 
 
-def catalogs() -> Callable[[str], Any]:
+def pyiceberg_catalog_loader() -> Callable[[str], Any]:
     """Return PyIceberg's function that loads a catalog by name; the caller closes it.
 
     Raises:
@@ -367,7 +378,7 @@ def catalogs() -> Callable[[str], Any]:
 
 
 @contextmanager
-def closed_after(catalog: Any) -> Iterator[Any]:
+def closing_catalog(catalog: Any) -> Iterator[Any]:
     """Yield a catalog, then close its connections; PyIceberg before 0.11 cannot close them."""
     try:
         yield catalog
@@ -376,15 +387,15 @@ def closed_after(catalog: Any) -> Iterator[Any]:
             catalog.close()
 
 
-def _of_catalog(
-    source: str, catalog: str, name: str, access: FileAccess, known: ReadFile | None
-) -> Source:
-    load_catalog = catalogs()
+def _open_from_catalog(
+    source: str, catalog: str, name: str, access: FileAccess, known: ParsedMetadataFile | None
+) -> IcebergSource:
+    load_catalog = pyiceberg_catalog_loader()
     from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
     try:
         # The table's file reader stays open after its catalog is closed.
-        with closed_after(load_catalog(catalog)) as asked:
+        with closing_catalog(load_catalog(catalog)) as asked:
             table = asked.load_table(name)
     except (NoSuchTableError, NoSuchNamespaceError) as error:
         raise NotFoundError(f"catalog {catalog} has no table {name}") from error
@@ -393,7 +404,7 @@ def _of_catalog(
         raise StoreError(f"catalog {catalog} cannot load {name}: {error}") from error
 
     at = table.metadata_location
-    permitted = access.below(_root_of(at))
+    permitted = access.below(_table_folder_of(at))
     if family_of(at) != LOCAL:
         # The catalog's client may read every bucket of the table's own service.
         permitted = evolve(permitted, endpoints=(endpoint_of(at, access.options),))
@@ -406,10 +417,10 @@ def _of_catalog(
             body: bytes = stream.read()
         return body
 
-    return Source(source, _read(at, read, known), read, known)
+    return IcebergSource(source, _read_metadata_file(at, read, known), read, known)
 
 
-def is_swappable(catalog: str) -> bool:
+def has_swappable_pointer(catalog: str) -> bool:
     """Return whether a catalog's pointer can be swapped atomically (compare and set).
 
     PyIceberg's SQL catalogs have one row per table, in a transactional database.
@@ -417,21 +428,23 @@ def is_swappable(catalog: str) -> bool:
     from pyiceberg.catalog.sql import SqlCatalog
 
     try:
-        with closed_after(catalogs()(catalog)) as found:
+        with closing_catalog(pyiceberg_catalog_loader()(catalog)) as found:
             return isinstance(found, SqlCatalog)
     except Exception as error:
         # Each kind of catalog has its own errors.
         raise StoreError(f"catalog {catalog} cannot be reached: {error}") from error
 
 
-def _named(source: str) -> tuple[AbstractContextManager[Any], tuple[str, ...]]:
+def _open_named_catalog(source: str) -> tuple[AbstractContextManager[Any], tuple[str, ...]]:
     named = IN_CATALOG.fullmatch(source)
     if named is None:
         raise InvalidInputError(f"{source} is not a catalog table, CATALOG:NAMESPACE.TABLE")
-    return closed_after(catalogs()(named["catalog"])), tuple(named["name"].split("."))
+    return closing_catalog(pyiceberg_catalog_loader()(named["catalog"])), tuple(
+        named["name"].split(".")
+    )
 
 
-def pointer_of(source: str) -> str | None:
+def catalog_pointer_of(source: str) -> str | None:
     """Return the metadata file of a table in a SQL catalog; None if there is no such table.
 
     The file itself is not read: it may have been deleted and others written instead.
@@ -443,18 +456,20 @@ def pointer_of(source: str) -> str | None:
     from sqlalchemy import select
     from sqlalchemy.exc import SQLAlchemyError
 
-    opened, name = _named(source)
+    opened, name = _open_named_catalog(source)
     with opened as catalog:
         try:
             with catalog.engine.connect() as connection:
-                question = select(IcebergTables.metadata_location).where(*_row(catalog, name))
+                question = select(IcebergTables.metadata_location).where(
+                    *_row_conditions(catalog, name)
+                )
                 found: str | None = connection.execute(question).scalar_one_or_none()
         except SQLAlchemyError as error:
             raise StoreError(f"{source} cannot be looked up: {error}") from error
     return found
 
 
-def swap_pointer(source: str, expected: str, new: str) -> bool:
+def swap_catalog_pointer(source: str, expected: str, new: str) -> bool:
     """Set a catalog table's metadata file, if the current one is as expected.
 
     Returns whether the pointer was swapped.
@@ -466,11 +481,11 @@ def swap_pointer(source: str, expected: str, new: str) -> bool:
     from sqlalchemy import update
     from sqlalchemy.exc import SQLAlchemyError
 
-    opened, name = _named(source)
+    opened, name = _open_named_catalog(source)
     with opened as catalog:
         statement = (
             update(IcebergTables)
-            .where(*_row(catalog, name), IcebergTables.metadata_location == expected)
+            .where(*_row_conditions(catalog, name), IcebergTables.metadata_location == expected)
             .values(metadata_location=new, previous_metadata_location=expected)
         )
         try:
@@ -481,7 +496,7 @@ def swap_pointer(source: str, expected: str, new: str) -> bool:
     return bool(done.rowcount == 1)
 
 
-def _row(catalog: Any, table: tuple[str, ...]) -> tuple[Any, ...]:
+def _row_conditions(catalog: Any, table: tuple[str, ...]) -> tuple[Any, ...]:
     """Return the conditions that select a table's row in a SQL catalog."""
     from pyiceberg.catalog.sql import IcebergTables
 
@@ -509,7 +524,7 @@ def creation_of(first: TableMetadata, source: str) -> ImportedCreation:
             f"the source has the property {FORMATS_OPTION}={formats}, which in the ledger says "
             "iceberg for its table; remove it there"
         )
-    schema = ledger_schema(_first_schema(first), first.format_version)
+    schema = ledger_schema(_oldest_known_schema(first), first.format_version)
     fields = tuple(map(field_from_wire, schema.fields))
     spec, order = first.specs_by_id.get(0), first.orders_by_id.get(1)
     begins_sorted = order is not None and 0 not in first.orders_by_id
@@ -528,14 +543,14 @@ def creation_of(first: TableMetadata, source: str) -> ImportedCreation:
             table_uuid=first.table_uuid or UNSET,
             text=schema.text,
         ),
-        millis=min(_times(first)),
+        millis=min(_times_in_metadata(first)),
         field_id_policy="iceberg",
         partition_spec=UNSET if spec is None else spec.fields,
         sort_order=order.fields if begins_sorted and order is not None else UNSET,
     )
 
 
-def _first_schema(first: TableMetadata) -> Schema:
+def _oldest_known_schema(first: TableMetadata) -> Schema:
     """Return the oldest schema that was current at some time, as far as a file shows."""
     # Iceberg gives id 0 to the schema of a new table, and a snapshot names its current schema.
     current = {0, first.current_schema_id, *(each.schema_id for each in first.snapshots)}
@@ -543,16 +558,16 @@ def _first_schema(first: TableMetadata) -> Schema:
     return min(known, key=lambda each: each.schema_id)
 
 
-def _times(metadata: TableMetadata) -> Iterator[int]:
+def _times_in_metadata(metadata: TableMetadata) -> Iterator[int]:
     yield metadata.last_updated_ms
     yield from (each.timestamp_ms for each in metadata.snapshots)
     yield from (each.timestamp_ms for each in metadata.snapshot_log)
     yield from (each.timestamp_ms for each in metadata.metadata_log)
 
 
-def planned(
-    trial: Trial, files: Sequence[MetadataFile], known: m.KnownMetadata | None = None
-) -> Iterator[Planned]:
+def plan_import(
+    trial: PlanningState, files: Sequence[MetadataFile], known: m.KnownMetadata | None = None
+) -> Iterator[PlannedTransaction]:
     """Yield the transactions that import metadata files, oldest first.
 
     Args:
@@ -566,24 +581,26 @@ def planned(
     for each in files:
         begun = known or m.known_metadata(trial.state, each.metadata)
         before = begun.metadata
-        for step in steps(before, each.metadata):
-            yield _planned(trial, before, step, each)
+        for step in split_into_steps(before, each.metadata):
+            yield _plan_step(trial, before, step, each)
             before = step.target
         known = m.known_metadata(trial.state, each.metadata, begun)
-        _refuse_inexact(known.metadata, each)
+        _refuse_inexact_copy(known.metadata, each)
 
 
-def _planned(trial: Trial, before: TableMetadata, step: Step, file: MetadataFile) -> Planned:
-    events = difference(trial, before, step.target)
+def _plan_step(
+    trial: PlanningState, before: TableMetadata, step: SourceStep, file: MetadataFile
+) -> PlannedTransaction:
+    events = metadata_change_events(trial, before, step.target)
     if step.is_whole:
         state = trial.after(events, step.millis, step.author)
         followed = e.SourceFollowed(file.url, step.target.last_updated_ms)
-        events = (*events, *counters(state, step.target), followed)
+        events = (*events, *counter_change_events(state, step.target), followed)
     return trial.take(events, step.millis, step.author, file.url)
 
 
-def _refuse_inexact(made: TableMetadata, file: MetadataFile) -> None:
-    wrong = m.disagreements(made, file.metadata)
+def _refuse_inexact_copy(made: TableMetadata, file: MetadataFile) -> None:
+    wrong = m.differing_fields(made, file.metadata)
     if wrong:
         said = ", ".join(each.replace("_", "-") for each in wrong)
         raise UnsupportedError(f"the ledger cannot hold the {said} of {file.url} exactly")
@@ -593,7 +610,7 @@ _Walk: TypeAlias = Callable[[Any, str], Iterator[str]]
 """Function that yields the paths of unknown keys in JSON at a path."""
 
 
-def unknown_keys(
+def unknown_metadata_keys(
     parts: Mapping[str, msgspec.Raw], places: Mapping[str, Collection[int]] | None = None
 ) -> tuple[str, ...]:
     """Return the paths of keys in a metadata file that this version does not know.
@@ -604,54 +621,56 @@ def unknown_keys(
             long history was checked before.
 
     Example:
-        >>> unknown_keys({"refs": msgspec.Raw(b'{"main": {"colour": 1}}')})
+        >>> unknown_metadata_keys({"refs": msgspec.Raw(b'{"main": {"colour": 1}}')})
         ('refs.*.colour',)
     """
     wanted = places or {}
     found = {
-        key: _items(part, wanted[key]) if key in wanted else msgspec.json.decode(part)
+        key: _list_items_at(part, wanted[key]) if key in wanted else msgspec.json.decode(part)
         for key, part in parts.items()
     }
-    return tuple(dict.fromkeys(_table_walk()(found, "")))
+    return tuple(dict.fromkeys(_table_key_walk()(found, "")))
 
 
 _RAW: Final = msgspec.json.Decoder(list[msgspec.Raw] | None)
 
 
-def _items(part: msgspec.Raw, places: Collection[int]) -> list[Any]:
+def _list_items_at(part: msgspec.Raw, places: Collection[int]) -> list[Any]:
     items = _RAW.decode(part) or () if places else ()
     return [msgspec.json.decode(items[place]) for place in places]
 
 
 @lru_cache(maxsize=1)
-def _table_walk() -> _Walk:
-    inside = _insides(TableFile)
-    return _of_object({**inside, "schema": _schema, "schemas": _of_list(_schema)})
+def _table_key_walk() -> _Walk:
+    inside = _walks_of_fields(MetadataFileKeys)
+    return _object_walk(
+        {**inside, "schema": _unknown_schema_keys, "schemas": _list_walk(_unknown_schema_keys)}
+    )
 
 
-def _insides(kind: type) -> dict[str, _Walk | None]:
+def _walks_of_fields(kind: type) -> dict[str, _Walk | None]:
     info = inspect.type_info(kind)
     if not isinstance(info, inspect.StructType):
         raise TypeError(kind)
-    return {each.encode_name: _walk_of(each.type) for each in info.fields}
+    return {each.encode_name: _key_walk_of_type(each.type) for each in info.fields}
 
 
-def _walk_of(info: inspect.Type) -> _Walk | None:
+def _key_walk_of_type(info: inspect.Type) -> _Walk | None:
     """Return a function that checks values of a type; None if the type has no keys."""
     if isinstance(info, inspect.StructType):
-        return _of_object(_insides(info.cls))
+        return _object_walk(_walks_of_fields(info.cls))
     if isinstance(info, inspect.CollectionType):
-        inner = _walk_of(info.item_type)
-        return inner and _of_list(inner)
+        inner = _key_walk_of_type(info.item_type)
+        return inner and _list_walk(inner)
     if isinstance(info, inspect.DictType):
-        inner = _walk_of(info.value_type)
-        return inner and _of_map(inner)
+        inner = _key_walk_of_type(info.value_type)
+        return inner and _map_walk(inner)
     if isinstance(info, inspect.UnionType):
-        return next((found for each in info.types if (found := _walk_of(each))), None)
+        return next((found for each in info.types if (found := _key_walk_of_type(each))), None)
     return None
 
 
-def _of_object(inside: dict[str, _Walk | None]) -> _Walk:
+def _object_walk(inside: dict[str, _Walk | None]) -> _Walk:
     def walk(value: Any, place: str) -> Iterator[str]:
         for key, each in value.items() if isinstance(value, dict) else ():
             if key not in inside:
@@ -662,7 +681,7 @@ def _of_object(inside: dict[str, _Walk | None]) -> _Walk:
     return walk
 
 
-def _of_list(inner: _Walk) -> _Walk:
+def _list_walk(inner: _Walk) -> _Walk:
     def walk(value: Any, place: str) -> Iterator[str]:
         for each in value if isinstance(value, list) else ():
             yield from inner(each, place)
@@ -670,7 +689,7 @@ def _of_list(inner: _Walk) -> _Walk:
     return walk
 
 
-def _of_map(inner: _Walk) -> _Walk:
+def _map_walk(inner: _Walk) -> _Walk:
     def walk(value: Any, place: str) -> Iterator[str]:
         for each in value.values() if isinstance(value, dict) else ():
             yield from inner(each, f"{place}*.")
@@ -689,7 +708,7 @@ _TYPES: Final = {
 }
 
 
-def _schema(value: Any, place: str, depth: int = 0) -> Iterator[str]:
+def _unknown_schema_keys(value: Any, place: str, depth: int = 0) -> Iterator[str]:
     """Yield the unknown keys of a schema or a type.
 
     The JSON may be invalid: `schema`, which later versions left in place, is not parsed if
@@ -705,66 +724,72 @@ def _schema(value: Any, place: str, depth: int = 0) -> Iterator[str]:
             continue
         if not each.keys() <= _COLUMN:
             yield from (f"{place}fields.{key}" for key in each.keys() - _COLUMN)
-        yield from _schema(each.get("type"), f"{place}fields.type.", depth + 1)
+        yield from _unknown_schema_keys(each.get("type"), f"{place}fields.type.", depth + 1)
     for key in ("element", "key", "value"):
-        yield from _schema(value.get(key), f"{place}{key}.", depth + 1)
+        yield from _unknown_schema_keys(value.get(key), f"{place}{key}.", depth + 1)
 
 
 @frozen
-class _Look:
+class _LastImport:
     """State of a source at its last import in this process."""
 
     newest: MetadataFile
 
     def known_metadata(self, state: TableState) -> KnownMetadata | None:
         """Return a state as Iceberg metadata, if it is the source's at that time."""
-        origin, newest = state.imported_from(IcebergOrigin), self.newest
+        origin, newest = state.origin_of_kind(IcebergOrigin), self.newest
         is_it = origin.synced_in == state.version and origin.metadata_file == newest.url
-        return as_said(state, newest.metadata) if is_it else None
+        return known_from_source_file(state, newest.metadata) if is_it else None
 
 
-_looks: WeakKeyDictionary[TableHandle, _Look] = WeakKeyDictionary()
+_looks: WeakKeyDictionary[TableHandle, _LastImport] = WeakKeyDictionary()
 
 
-def read(source: str, table: TableHandle | None, now_millis: int, access: FileAccess) -> Incoming:
+def read(
+    source: str, table: TableHandle | None, now_millis: int, access: FileAccess
+) -> IncomingTransactions:
     """Return the new versions; see `projections.importing.importing.Read`."""
     look = None if table is None else _looks.get(table)
     found = open_source(source, access, look.newest.file if look else None)
     known = None if table is None else table.state
-    origin = None if known is None else known.imported_from(IcebergOrigin)
+    origin = None if known is None else known.origin_of_kind(IcebergOrigin)
     since = ("", 0)
     if origin is not None:
-        _refuse_other(origin, found)
+        _refuse_other_table(origin, found)
         since = origin.metadata_file, origin.last_updated_millis
     files = found.files_since(*since)
     if files:
-        found.refuse_missing(() if origin is None else origin.snapshots)
+        found.refuse_missing_files(() if origin is None else origin.snapshots)
     creation = None if known is not None else creation_of(files[0].metadata, found.name)
     start = known if creation is None else creation.state()
     if start is None:
         raise AssertionError("the table exists or is created by this import")
     known_metadata = look.known_metadata(start) if look else None
-    plan = tuple(planned(Trial(start, now_millis), files, known_metadata))
+    plan = tuple(plan_import(PlanningState(start, now_millis), files, known_metadata))
     if table is not None:
-        _looks[table] = _Look(found.newest)
-    return Incoming(
-        found.name, found.newest.url, creation, plan, _not_carried(found, origin, files)
+        _looks[table] = _LastImport(found.newest)
+    return IncomingTransactions(
+        found.name, found.newest.url, creation, plan, _keys_not_imported(found, origin, files)
     )
 
 
-def _not_carried(
-    source: Source, origin: IcebergOrigin | None, files: Sequence[MetadataFile]
+def _keys_not_imported(
+    source: IcebergSource, origin: IcebergOrigin | None, files: Sequence[MetadataFile]
 ) -> tuple[str, ...]:
     if not files:
         return ()
     file = source.newest.file
     # Unknown keys of a file that was read before were reported then.
     is_all_new = origin is None or file.new is not file.parts
-    unknown = unknown_keys(file.new, None if is_all_new or origin is None else _new(file, origin))
+    unknown = unknown_metadata_keys(
+        file.new, None if is_all_new or origin is None else _new_item_positions(file, origin)
+    )
     return tuple(f"the key {each} of {posixpath.basename(source.newest.url)}" for each in unknown)
 
 
-def _new(file: ReadFile, origin: IcebergOrigin) -> dict[str, Collection[int]]:
+def _new_item_positions(
+    file: ParsedMetadataFile, origin: IcebergOrigin
+) -> dict[str, Collection[int]]:
     """Return the positions of new items in the lists of a file."""
     said, logged = file.metadata, len(origin.snapshot_log)
     last = origin.snapshot_log[-1].snapshot_id if logged else None
@@ -781,7 +806,7 @@ def _new(file: ReadFile, origin: IcebergOrigin) -> dict[str, Collection[int]]:
     }
 
 
-def _refuse_other(origin: IcebergOrigin, source: Source) -> None:
+def _refuse_other_table(origin: IcebergOrigin, source: IcebergSource) -> None:
     now = source.newest.metadata
     if origin.table_uuid == now.table_uuid:
         return
@@ -802,11 +827,11 @@ class IcebergHandover:
 
     def source(self, table: TableHandle) -> str:
         """Return the source of an imported table."""
-        return table.state.imported_from(IcebergOrigin).source
+        return table.state.origin_of_kind(IcebergOrigin).source
 
     def is_here(self, table: TableHandle, source: str, access: FileAccess) -> bool:
         """Return whether the source points to the ledger's own files already."""
-        return _is_own(table, open_source(source, access).newest.url)
+        return _is_ledger_metadata_file(table, open_source(source, access).newest.url)
 
     def promotion(self, table: TableHandle, source: str) -> tuple[TableEvent, ...]:
         """Return the promotion's event.
@@ -816,22 +841,26 @@ class IcebergHandover:
                 exist.
         """
         state = table.state
-        origin = state.imported_from(IcebergOrigin)
+        origin = state.origin_of_kind(IcebergOrigin)
         if origin.encryption_keys:
             raise UnsupportedError(
                 f"{origin.source} is encrypted, and the ledger writes no encrypted files; leave it "
                 "to its owner"
             )
-        lost = lost_marks(state.schema.options.get(PERSONAL_OPTION, ""), state.schema.fields)
+        lost = unmatched_mark_names(
+            state.schema.options.get(PERSONAL_OPTION, ""), state.schema.fields
+        )
         if lost and state.keeps_outside:
             raise UnsupportedError(
                 f"{origin.source} marks {lost[0]} as personal, and has no such column: the bounds "
                 f"of the column that is meant would stay in the log for ever. Set its property "
                 f"{PERSONAL_OPTION}, import that (lakeledger import iceberg), and promote again"
             )
-        last = last_taken(origin.snapshots)
+        last = highest_main_snapshot_id(origin.snapshots)
         said = TablePromoted(
-            source=origin.source, catalog=_catalog(source) or UNSET, last_snapshot_id=last
+            source=origin.source,
+            catalog=_swappable_catalog_of(source) or UNSET,
+            last_snapshot_id=last,
         )
         return (said,)
 
@@ -843,9 +872,13 @@ class IcebergHandover:
             NotFoundError: A manifest does not exist.
         """
         state = table.state
-        origin = state.imported_from(IcebergOrigin)
-        last = origin.last_assigned_id if origin.is_promoted else last_taken(origin.snapshots)
-        adopted = _adopted(table, state, origin, last)
+        origin = state.origin_of_kind(IcebergOrigin)
+        last = (
+            origin.last_assigned_id
+            if origin.is_promoted
+            else highest_main_snapshot_id(origin.snapshots)
+        )
+        adopted = _adoption_snapshot(table, state, origin, last)
         return () if adopted is None else (adopted,)
 
     def hand_over(
@@ -854,21 +887,21 @@ class IcebergHandover:
         """Swap the catalog's pointer, if it is unchanged since the last import."""
         del now_millis
         newest = open_source(source, access).newest.url
-        if _is_own(table, newest):
+        if _is_ledger_metadata_file(table, newest):
             return True
-        imported = table.state.imported_from(IcebergOrigin).metadata_file
+        imported = table.state.origin_of_kind(IcebergOrigin).metadata_file
         if posixpath.basename(newest) != posixpath.basename(imported):
             return False
-        if not _catalog(source):
+        if not _swappable_catalog_of(source):
             return True
         version = project(table)
-        return swap_pointer(source, newest, _metadata(table, version))
+        return swap_catalog_pointer(source, newest, _metadata_file_uri(table, version))
 
     def instructions(self, table: TableHandle) -> tuple[str, ...]:
         """Return the next steps for the table's former owner, one sentence each."""
-        origin, name = table.state.imported_from(IcebergOrigin), table.identifier
+        origin, name = table.state.origin_of_kind(IcebergOrigin), table.identifier
         stop = f"stop all writers of {origin.source}: new commits there are lost to the ledger"
-        if _catalog(origin.source):
+        if _swappable_catalog_of(origin.source):
             on = f"after later changes, update {origin.source} with: lakeledger promote {name}"
             return (stop, on)
         read = f"let readers read {table.location}, or register its newest metadata file for them"
@@ -883,29 +916,29 @@ class IcebergLeading:
     def follow(self, table: TableHandle) -> None:
         """Project the table, and move the catalog's pointer if it still points to the ledger."""
         version = project(table)
-        source = table.state.imported_from(IcebergOrigin).source
-        if not _catalog(source):
+        source = table.state.origin_of_kind(IcebergOrigin).source
+        if not _swappable_catalog_of(source):
             return
-        at = pointer_of(source)
-        wanted = _metadata(table, version)
-        if at not in (None, wanted) and _is_own(table, at):
-            swap_pointer(source, at, wanted)
+        at = catalog_pointer_of(source)
+        wanted = _metadata_file_uri(table, version)
+        if at not in (None, wanted) and _is_ledger_metadata_file(table, at):
+            swap_catalog_pointer(source, at, wanted)
 
     def catalog(self, source: str) -> str:
         """Return the catalog table that points here; empty if none does."""
-        return _catalog(source)
+        return _swappable_catalog_of(source)
 
 
-def _catalog(source: str) -> str:
+def _swappable_catalog_of(source: str) -> str:
     named = IN_CATALOG.fullmatch(source)
-    return source if named is not None and is_swappable(named["catalog"]) else ""
+    return source if named is not None and has_swappable_pointer(named["catalog"]) else ""
 
 
-def _metadata(table: TableHandle, version: int) -> str:
+def _metadata_file_uri(table: TableHandle, version: int) -> str:
     return f"{table.location}/{Names(table.state.table_id).metadata(version)}"
 
 
-def _is_own(table: TableHandle, url: str) -> bool:
+def _is_ledger_metadata_file(table: TableHandle, url: str) -> bool:
     """Return whether the ledger projected a metadata file, with any renderer version."""
     own = f"{table.location}/"
     path = url.removeprefix(own)
@@ -913,7 +946,7 @@ def _is_own(table: TableHandle, url: str) -> bool:
     return path != url and any(each.version_of(path) is not None for each in names)
 
 
-def _adopted(
+def _adoption_snapshot(
     table: TableHandle, state: TableState, origin: IcebergOrigin, last: int
 ) -> SnapshotCommitted | None:
     """Return the snapshot by which the ledger lists the live files; None if there are none."""
@@ -924,7 +957,7 @@ def _adopted(
     files = tuple(manifests.files(current))
     rows = sum(each.new_rows for each in manifests.listed(current))
     is_numbered = origin.format_version >= ROW_IDS_SINCE
-    return adopting(
+    return adoption_snapshot(
         files,
         snapshot_id=last + 1,
         schema_id=origin.schema_id,

@@ -17,17 +17,17 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from ledger.locations import below
-from ledger.log.personal_data import is_unknown
+from ledger.log.personal_data import has_erased_partition
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.iceberg_layout import PartitionSpec
-from ledger.model.iceberg_types import least_bytes, single_value_bytes
+from ledger.model.iceberg_types import minimal_integer_bytes, single_value_bytes
 from ledger.model.single_values import Value, decode_value, is_comparable, unit_digits
 from ledger.model.transforms import transform_of
 from ledger.model.types.text import format_type
 from projections.iceberg.table_metadata import ROW_IDS_SINCE, SEQUENCES_SINCE
-from projections.manifest_files.container import WrittenBlock, WrittenRecord
+from projections.manifest_files.container import EncodedBlock, EncodedRecord
 
 _NANOSECONDS = 9
 _MOMENTS = (t.TimestampType, t.LocalZonedTimestampType)
@@ -123,7 +123,9 @@ class PartitionStruct:
                 "register it again"
             )
         pairs = zip(change.partition, self.columns, strict=True)
-        return tuple(_decoded(value, column.type, change.path) for value, column in pairs)
+        return tuple(
+            _decode_partition_value(value, column.type, change.path) for value, column in pairs
+        )
 
     def summaries(self, partitions: Sequence[tuple[Value | None, ...]]) -> tuple[FieldSummary, ...]:
         """Return the field summaries of a manifest with these partitions."""
@@ -133,7 +135,9 @@ class PartitionStruct:
         )
 
 
-def _decoded(value: PartitionValue, data_type: t.DataType, path: str) -> Value | None:
+def _decode_partition_value(
+    value: PartitionValue, data_type: t.DataType, path: str
+) -> Value | None:
     try:
         found = decode_value(value, data_type)
         if found is not None:
@@ -152,10 +156,10 @@ def avro_name(name: str) -> str:
     >>> avro_name("ts_day"), avro_name("1st x")
     ('ts_day', '_1st_x20x')
     """
-    return "".join(_avro_character(each, place) for place, each in enumerate(name))
+    return "".join(_escape_avro_character(each, place) for place, each in enumerate(name))
 
 
-def _avro_character(character: str, place: int) -> str:
+def _escape_avro_character(character: str, place: int) -> str:
     if character.isascii() and (character.isalpha() or character == "_"):
         return character
     if character.isascii() and character.isdigit():
@@ -173,7 +177,7 @@ def _decimal_width(data_type: t.DecimalType) -> int:
     >>> [_decimal_width(t.DecimalType(each, 0)) for each in (2, 9, 18, 38)]
     [1, 4, 8, 16]
     """
-    return len(least_bytes(10**data_type.precision - 1))
+    return len(minimal_integer_bytes(10**data_type.precision - 1))
 
 
 def _avro_type(data_type: t.DataType) -> Any:
@@ -259,7 +263,7 @@ class ManifestEntry(msgspec.Struct, frozen=True, kw_only=True):
     spec_id: int
     partition: tuple[Value | None, ...]
     file: dict[str, Any]
-    written: WrittenRecord | None = None
+    written: EncodedRecord | None = None
 
     @property
     def path(self) -> str:
@@ -283,12 +287,12 @@ class ManifestEntry(msgspec.Struct, frozen=True, kw_only=True):
         return (self.snapshot_id, self.path)
 
 
-Piece = ManifestEntry | WrittenBlock
+Piece = ManifestEntry | EncodedBlock
 """A file of a manifest, or a block of unchanged `EXISTING` files, not decoded."""
 
 
 @frozen
-class Ancestry:
+class FileOrigin:
     """Origin of a file, which never changes.
 
     Attributes:
@@ -305,7 +309,7 @@ class Ancestry:
 
 
 def entry_of(
-    change: FileChange, struct: PartitionStruct, *, uri_of: Callable[[str], str], origin: Ancestry
+    change: FileChange, struct: PartitionStruct, *, uri_of: Callable[[str], str], origin: FileOrigin
 ) -> ManifestEntry:
     """Return the entry of an added or restored file.
 
@@ -343,8 +347,8 @@ def entry_of(
         "nan_value_counts": [],
         # Readers fail on null.
         "sort_order_id": UNSORTED if change.sort_order_id is UNSET else change.sort_order_id,
-        **{name: _pairs(getattr(change, name), change.path) for name in _MAPS},
-        **_deletes(change, uri_of),
+        **{name: _avro_map_pairs(getattr(change, name), change.path) for name in _MAPS},
+        **_delete_file_fields(change, uri_of),
     }
     return ManifestEntry(
         status=EXISTING if origin.is_back else ADDED,
@@ -357,7 +361,7 @@ def entry_of(
     )
 
 
-def _deletes(change: FileChange, uri_of: Callable[[str], str]) -> dict[str, Any]:
+def _delete_file_fields(change: FileChange, uri_of: Callable[[str], str]) -> dict[str, Any]:
     """Return the fields that say which rows a delete file deletes, as far as given."""
     found: dict[str, Any] = {}
     if not isinstance(change.equality_ids, UnsetType):
@@ -370,7 +374,7 @@ def _deletes(change: FileChange, uri_of: Callable[[str], str]) -> dict[str, Any]
     return found
 
 
-def placeholder(change: FileChange, struct: PartitionStruct) -> FileChange:
+def placeholder_change(change: FileChange, struct: PartitionStruct) -> FileChange:
     """Return a placeholder for a file that Iceberg cannot express, in unreadable snapshots only."""
     return FileChange(
         path=change.path,
@@ -381,11 +385,13 @@ def placeholder(change: FileChange, struct: PartitionStruct) -> FileChange:
     )
 
 
-def _pairs(found: dict[int, Any] | UnsetType, path: str) -> list[dict[str, Any]]:
+def _avro_map_pairs(found: dict[int, Any] | UnsetType, path: str) -> list[dict[str, Any]]:
     if found is UNSET:
         return []
     try:
-        return [{"key": key, "value": _bytes(value)} for key, value in sorted(found.items())]
+        return [
+            {"key": key, "value": _bytes_from_hex(value)} for key, value in sorted(found.items())
+        ]
     except ValueError as error:
         raise UnsupportedError(
             f"{path} has bounds that are not hexadecimal ({error}): remove the file and register "
@@ -393,7 +399,7 @@ def _pairs(found: dict[int, Any] | UnsetType, path: str) -> list[dict[str, Any]]
         ) from error
 
 
-def _bytes(value: Any) -> Any:
+def _bytes_from_hex(value: Any) -> Any:
     return bytes.fromhex(value) if isinstance(value, str) else value
 
 
@@ -460,10 +466,14 @@ UNLAID: Final = PartitionSpec(1_000_000)
 """Spec of files with erased partition values: readers cannot prune them by it."""
 
 
-def unlaid(files: Iterable[FileChange]) -> Iterator[FileChange]:
+def replace_erased_partitions(files: Iterable[FileChange]) -> Iterator[FileChange]:
     """Yield files, those with erased partition values under the spec `UNLAID`."""
     for each in files:
-        yield replace(each, spec_id=UNLAID.spec_id, partition=()) if is_unknown(each) else each
+        yield (
+            replace(each, spec_id=UNLAID.spec_id, partition=())
+            if has_erased_partition(each)
+            else each
+        )
 
 
 @frozen
@@ -497,7 +507,7 @@ class TableFacts:
         return self.format_version >= ROW_IDS_SINCE
 
     @property
-    def has_sequences(self) -> bool:
+    def has_sequence_numbers(self) -> bool:
         """Return whether snapshots have sequence numbers (from format version 2)."""
         return self.format_version >= SEQUENCES_SINCE
 
@@ -506,10 +516,10 @@ class TableFacts:
         is_sequenced = 0 < self.first_sequenced <= snapshot_id
         return snapshot_id - self.before_sequence if is_sequenced else 0
 
-    def origin(self, change: FileChange, snapshot_id: int) -> Ancestry:
+    def origin(self, change: FileChange, snapshot_id: int) -> FileOrigin:
         """Return the origin of a file that a snapshot adds for the first time."""
         origin, row_id = (
-            Ancestry(snapshot_id, self.sequence_number(snapshot_id)),
+            FileOrigin(snapshot_id, self.sequence_number(snapshot_id)),
             change.first_row_id,
         )
         if isinstance(row_id, UnsetType) or change.content != "data" or not self.has_row_ids:

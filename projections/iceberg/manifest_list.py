@@ -18,12 +18,12 @@ from projections.iceberg.manifest_entry import (
     PartitionStruct,
     Piece,
 )
-from projections.manifest_files.container import WrittenBlock
+from projections.manifest_files.container import EncodedBlock
 
 Key = tuple[int, str]
 
 
-class Part(msgspec.Struct, frozen=True):
+class ManifestRange(msgspec.Struct, frozen=True):
     """Range of files for one manifest: fixed when it is formed, whatever is removed later.
 
     Attributes:
@@ -75,7 +75,7 @@ class ManifestFile(msgspec.Struct, frozen=True, kw_only=True):
         new_rows: Number of rows that get their ids from it.
     """
 
-    part: Part
+    part: ManifestRange
     path: str
     length: int
     check: str
@@ -95,12 +95,12 @@ class ManifestFile(msgspec.Struct, frozen=True, kw_only=True):
     new_rows: int = 0
 
     @property
-    def is_of_engine(self) -> bool:
+    def is_written_by_engine(self) -> bool:
         """Return whether an engine wrote it before the promotion; its path is then absolute."""
         return not self.check
 
     @property
-    def is_formed_here(self) -> bool:
+    def is_formed_by_ledger(self) -> bool:
         """Return whether its `part` and keys are known, and not only its record in a list."""
         return self.part.first > 0
 
@@ -118,14 +118,14 @@ _LEAST, _MOST = (-1, ""), (1 << 63, "")
 """Keys below and above those of all files."""
 
 
-def wherever(manifest: ManifestFile, place: int) -> ManifestFile:
+def unmergeable_manifest(manifest: ManifestFile, place: int) -> ManifestFile:
     """Return a manifest known only from its list: it is never merged.
 
     Args:
         manifest: The manifest.
         place: Its position in the list.
     """
-    part = Part(0, 0, manifest.part.spec_id, manifest.part.content, place)
+    part = ManifestRange(0, 0, manifest.part.spec_id, manifest.part.content, place)
     return replace(manifest, part=part, low=_LEAST, high=_MOST)
 
 
@@ -141,7 +141,7 @@ class ManifestDraft:
         oldest: The least sequence number of the remaining files, if it replaces another manifest.
     """
 
-    part: Part
+    part: ManifestRange
     keys: tuple[Key, Key]
     pieces: tuple[Piece, ...]
     was: ManifestFile | None = None
@@ -150,7 +150,7 @@ class ManifestDraft:
     @property
     def entries(self) -> Iterator[ManifestEntry]:
         """The entries that were read, without copied blocks."""
-        return (each for each in self.pieces if not isinstance(each, WrittenBlock))
+        return (each for each in self.pieces if not isinstance(each, EncodedBlock))
 
     @property
     def removed(self) -> list[ManifestEntry]:
@@ -177,7 +177,7 @@ def manifest_file(
     """
     check = hashlib.sha256(body).hexdigest()
     if draft.was is not None:
-        without = _without(draft, draft.was, by)
+        without = _rewritten_manifest_file(draft, draft.was, by)
         return replace(without, path=path, length=len(body), check=check)
     entries = list(draft.entries)
     live = [each for each in entries if each.status != DELETED]
@@ -203,12 +203,14 @@ def manifest_file(
         existing_rows=sum(of[EXISTING]),
         deleted_rows=sum(of[DELETED]),
         partitions=struct.summaries([each.partition for each in entries]),
-        first_row_id=_given(live),
+        first_row_id=_known_first_row_id(live),
         new_rows=sum(each.records for each in live if each.first_row_id is None),
     )
 
 
-def _without(draft: ManifestDraft, was: ManifestFile, by: tuple[int, int]) -> ManifestFile:
+def _rewritten_manifest_file(
+    draft: ManifestDraft, was: ManifestFile, by: tuple[int, int]
+) -> ManifestFile:
     """Return the list record of a manifest rewritten without the files that a snapshot removed.
 
     Partition bounds stay as they were: they are valid for fewer files as well.
@@ -233,7 +235,7 @@ def _without(draft: ManifestDraft, was: ManifestFile, by: tuple[int, int]) -> Ma
     )
 
 
-def _given(live: Iterable[ManifestEntry]) -> int | None:
+def _known_first_row_id(live: Iterable[ManifestEntry]) -> int | None:
     """Return the first row id of a manifest whose rows all have ids already."""
     ids = [each.first_row_id for each in live]
     given = [each for each in ids if each is not None]

@@ -14,7 +14,7 @@ from attrs import define
 from msgspec.structs import replace
 
 from ledger.model.errors import DamagedLogError
-from projections.iceberg.manifest_avro import schema_of
+from projections.iceberg.manifest_avro import manifest_schema_of
 from projections.iceberg.manifest_entry import (
     DELETED,
     EXISTING,
@@ -25,13 +25,13 @@ from projections.iceberg.manifest_entry import (
 )
 from projections.iceberg.manifest_list import ManifestFile
 from projections.manifest_files.container import (
-    WrittenBlock,
+    EncodedBlock,
+    build_copy_predicate,
     container_schema,
-    fits,
-    raising_damage,
+    encode_avro_text,
     read_blocks,
     read_container,
-    written_text,
+    translating_decoder_errors,
 )
 
 
@@ -48,12 +48,12 @@ def read_manifest(
     Raises:
         DamagedLogError: The bytes are not those that were written.
     """
-    entries = _Entries(manifest, struct, manifest.first_row_id)
-    for block in read_blocks(_whole(body, manifest), manifest.path):
-        yield from entries.of(block)
+    entries = _LiveEntryDecoder(manifest, struct, manifest.first_row_id)
+    for block in read_blocks(_require_intact_body(body, manifest), manifest.path):
+        yield from entries.decode_block(block)
 
 
-def read_pieces(
+def read_manifest_pieces(
     body: bytes | None,
     manifest: ManifestFile,
     struct: PartitionStruct,
@@ -73,26 +73,30 @@ def read_pieces(
     Raises:
         DamagedLogError: The bytes are not those that were written.
     """
-    whole = _whole(body, manifest)
+    whole = _require_intact_body(body, manifest)
     blocks = read_blocks(whole, manifest.path)
     # With as many wanted files as blocks, most blocks hold one.
-    if len(wanted) < len(blocks) and fits(schema_of(struct, format_version))(blocks[0]):
+    if len(wanted) < len(blocks) and build_copy_predicate(
+        manifest_schema_of(struct, format_version)
+    )(blocks[0]):
         # The path of a deletion vector ends in its offset.
         paths = {path for each in wanted for path in (each, each.rpartition("#")[0]) if path}
-        texts = [*map(written_text, paths)]
-        entries = _Entries(manifest, struct, manifest.first_row_id)
+        texts = [*map(encode_avro_text, paths)]
+        entries = _LiveEntryDecoder(manifest, struct, manifest.first_row_id)
         pieces: list[Piece] = []
         for block in blocks:
-            if _status(block) == EXISTING and not any(text in block.body for text in texts):
+            if _block_status(block) == EXISTING and not any(text in block.body for text in texts):
                 pieces.append(block)
-            elif _status(block) != DELETED:
-                pieces += entries.of(block)
+            elif _block_status(block) != DELETED:
+                pieces += entries.decode_block(block)
         if entries.next_row_id is None or entries.inherited == manifest.new_rows:
             return tuple(pieces)
     return tuple(read_manifest(whole, manifest, struct))
 
 
-def oldest_of(pieces: Iterable[Piece], manifest: ManifestFile, struct: PartitionStruct) -> int:
+def oldest_sequence_number(
+    pieces: Iterable[Piece], manifest: ManifestFile, struct: PartitionStruct
+) -> int:
     """Return the least sequence number of the files left in a manifest; 0 if there are none.
 
     Args:
@@ -101,9 +105,9 @@ def oldest_of(pieces: Iterable[Piece], manifest: ManifestFile, struct: Partition
         struct: The partition struct of its spec.
     """
     for each in pieces:
-        if isinstance(each, WrittenBlock):
-            entries = _Entries(manifest, struct, None)
-            return next(entries.of(each.first())).sequence_number
+        if isinstance(each, EncodedBlock):
+            entries = _LiveEntryDecoder(manifest, struct, None)
+            return next(entries.decode_block(each.first())).sequence_number
         if each.status != DELETED:
             return each.sequence_number
     return 0
@@ -120,21 +124,21 @@ def partition_width(body: bytes, path: str) -> int:
         DamagedLogError: The bytes are not a manifest.
     """
     schema = container_schema(body, path)
-    with raising_damage(path):
-        return len(_inside(_inside(schema, "data_file"), "partition")["fields"])
+    with translating_decoder_errors(path):
+        return len(_avro_field_type(_avro_field_type(schema, "data_file"), "partition")["fields"])
 
 
-def _inside(record: Any, name: str) -> Any:
+def _avro_field_type(record: Any, name: str) -> Any:
     return next(each["type"] for each in record["fields"] if each["name"] == name)
 
 
-def _status(block: WrittenBlock) -> int:
+def _block_status(block: EncodedBlock) -> int:
     """Return the zigzag-encoded status with which each entry of a block begins."""
     return block.body[0] >> 1
 
 
-def _whole(body: bytes | None, manifest: ManifestFile) -> bytes:
-    if manifest.is_of_engine:
+def _require_intact_body(body: bytes | None, manifest: ManifestFile) -> bytes:
+    if manifest.is_written_by_engine:
         if body is None or len(body) != manifest.length:
             raise DamagedLogError(
                 f"{manifest.path}, which the table's former owner wrote, is missing or changed: "
@@ -151,7 +155,7 @@ def _whole(body: bytes | None, manifest: ManifestFile) -> bytes:
 
 
 @define
-class _Entries:
+class _LiveEntryDecoder:
     """Decoder of the live files of a manifest, block by block.
 
     Attributes:
@@ -166,9 +170,9 @@ class _Entries:
     next_row_id: int | None
     inherited: int = 0
 
-    def of(self, block: WrittenBlock) -> Iterator[ManifestEntry]:
-        with raising_damage(self.manifest.path):
-            entries = [(self._entry(record), written) for record, written in block.records()]
+    def decode_block(self, block: EncodedBlock) -> Iterator[ManifestEntry]:
+        with translating_decoder_errors(self.manifest.path):
+            entries = [(self._decode_entry(record), written) for record, written in block.records()]
         for said, written in entries:
             entry = said
             if entry.status == DELETED:
@@ -177,12 +181,12 @@ class _Entries:
                 entry = replace(entry, first_row_id=self.next_row_id)
                 self.next_row_id += entry.records
                 self.inherited += entry.records
-            elif entry.status == EXISTING and not self.manifest.is_of_engine:
+            elif entry.status == EXISTING and not self.manifest.is_written_by_engine:
                 # Written with all values, so that the next manifest has the same bytes.
                 entry = replace(entry, written=written)
             yield entry
 
-    def _entry(self, record: dict[str, Any]) -> ManifestEntry:
+    def _decode_entry(self, record: dict[str, Any]) -> ManifestEntry:
         return from_avro(
             record,
             self.struct,

@@ -17,13 +17,23 @@ from attrs import Factory, define, evolve, field, frozen
 from msgspec.structs import replace
 
 from ledger.model.errors import DamagedLogError
-from ledger.model.snapshot import covering
+from ledger.model.snapshot import tiles_covering
 from projections.iceberg.manifest_avro import write_manifest, write_manifest_list
 from projections.iceberg.manifest_entry import DELETED, EXISTING, ManifestEntry, Piece, TableFacts
-from projections.iceberg.manifest_list import ManifestDraft, ManifestFile, Part, manifest_file
-from projections.iceberg.manifest_reading import oldest_of, read_manifest, read_pieces, read_row_ids
+from projections.iceberg.manifest_list import (
+    ManifestDraft,
+    ManifestFile,
+    ManifestRange,
+    manifest_file,
+)
+from projections.iceberg.manifest_reading import (
+    oldest_sequence_number,
+    read_manifest,
+    read_manifest_pieces,
+    read_row_ids,
+)
 from projections.iceberg.position import FOLDER, Names
-from projections.manifest_files.container import WrittenBlock, read_container
+from projections.manifest_files.container import EncodedBlock, read_container
 from projections.outputs import Outputs
 
 MOST_ENTRIES = 512
@@ -32,13 +42,17 @@ MOST_ENTRIES = 512
 MOST_FULL = 32
 
 
-def most_entries(live_files: int) -> int:
+def max_entries_per_manifest(live_files: int) -> int:
     """Return the number of files per manifest of a table, from its number of files.
 
     A removal rewrites a manifest, and every snapshot lists all manifests: both costs grow with the
     square root of the number of files.
 
-    >>> most_entries(10_000), most_entries(60_000), most_entries(1_000_000)
+    >>> (
+    ...     max_entries_per_manifest(10_000),
+    ...     max_entries_per_manifest(60_000),
+    ...     max_entries_per_manifest(1_000_000),
+    ... )
     (512, 1024, 4096)
     """
     most, full = MOST_ENTRIES, MOST_FULL
@@ -47,30 +61,32 @@ def most_entries(live_files: int) -> int:
     return most
 
 
-def newest_interval(snapshot_id: int) -> tuple[int, int]:
+def interval_merged_at(snapshot_id: int) -> tuple[int, int]:
     """Return the first and last snapshot whose manifests are merged at a snapshot.
 
-    >>> newest_interval(7), newest_interval(8), newest_interval(64)
+    >>> interval_merged_at(7), interval_merged_at(8), interval_merged_at(64)
     ((7, 7), (1, 8), (1, 64))
     """
-    first, end = next(covering(snapshot_id))
+    first, end = next(tiles_covering(snapshot_id))
     return first + 1, end
 
 
-def merges(manifest: ManifestFile, removed: int, interval: tuple[int, int], most: int) -> bool:
+def is_merged_at_interval(
+    manifest: ManifestFile, removed: int, interval: tuple[int, int], most: int
+) -> bool:
     """Return whether a manifest is merged into the one of the whole interval.
 
     Args:
         manifest: The manifest.
         removed: The number of its files that the snapshot removes.
-        interval: The newest interval, see `newest_interval`.
-        most: See `most_entries`.
+        interval: The newest interval, see `interval_merged_at`.
+        most: See `max_entries_per_manifest`.
     """
     is_inside = manifest.part.first >= interval[0]
     return is_inside and 2 * (manifest.live_files - removed) < most
 
 
-def after_removal(
+def pieces_after_removal(
     pieces: Iterable[Piece], gone: Collection[str], snapshot_id: int
 ) -> tuple[Piece, ...]:
     """Return a manifest's content after a snapshot removed files from it.
@@ -82,18 +98,18 @@ def after_removal(
     """
     left = frozenset(gone)
     return tuple(
-        each if isinstance(each, WrittenBlock) else _marked(each, left, snapshot_id)
+        each if isinstance(each, EncodedBlock) else _mark_if_removed(each, left, snapshot_id)
         for each in pieces
     )
 
 
-def _marked(entry: ManifestEntry, gone: frozenset[str], snapshot_id: int) -> ManifestEntry:
+def _mark_if_removed(entry: ManifestEntry, gone: frozenset[str], snapshot_id: int) -> ManifestEntry:
     if entry.path in gone:
         return replace(entry, status=DELETED, snapshot_id=snapshot_id, written=None)
     return entry if entry.status == EXISTING else replace(entry, status=EXISTING)
 
 
-def formed(
+def form_interval_drafts(
     interval: tuple[int, int],
     older: Iterable[tuple[Iterable[ManifestEntry], Sequence[str]]],
     added: Iterable[ManifestEntry],
@@ -105,24 +121,24 @@ def formed(
         interval: Its first snapshot, and its last one, which is being written.
         older: The live files of each merged manifest, and the URIs of removed files.
         added: The added files.
-        most: See `most_entries`.
+        most: See `max_entries_per_manifest`.
     """
     keyed = [(each.key, each) for each in added]
     for live, gone in older:
         left = frozenset(gone)
-        keyed += [(each.key, _marked(each, left, interval[1])) for each in live]
+        keyed += [(each.key, _mark_if_removed(each, left, interval[1])) for each in live]
     keyed.sort(key=lambda each: each[0])
     for number, start in enumerate(range(0, len(keyed), most)):
         piece = keyed[start : start + most]
         entry = piece[0][1]
         yield ManifestDraft(
-            Part(*interval, entry.spec_id, entry.content, number),
+            ManifestRange(*interval, entry.spec_id, entry.content, number),
             (piece[0][0], piece[-1][0]),
             tuple(entry for _, entry in piece),
         )
 
 
-def _nothing(_path: str) -> bytes | None:
+def _read_no_file(_path: str) -> bytes | None:
     return None
 
 
@@ -131,7 +147,7 @@ Group = tuple[int, int]
 
 
 @frozen
-class Changes:
+class SnapshotFileChanges:
     """Changes of a snapshot to the table's files.
 
     Attributes:
@@ -146,7 +162,7 @@ class Changes:
 
 
 @frozen
-class Listed:
+class ManifestListContent:
     """Content of a snapshot's manifest list.
 
     Attributes:
@@ -166,7 +182,7 @@ class Listed:
 
 
 @define
-class Manifests:
+class CurrentManifests:
     """The manifests in the newest snapshot's list.
 
     New manifests are kept in memory until a retained list names them, so that nothing is
@@ -187,52 +203,58 @@ class Manifests:
     current: tuple[ManifestFile, ...] = ()
     next_row_id: int = 0
     list_check: str = ""
-    read_engines: Callable[[str], bytes | None] = _nothing
+    read_engines: Callable[[str], bytes | None] = _read_no_file
     _bodies: dict[str, bytes] = Factory(dict)
     _unwritten: set[str] = Factory(set)
     _left: dict[str, int | None] = Factory(dict)
 
-    def fork(self) -> Manifests:
+    def fork(self) -> CurrentManifests:
         """Return a copy of the manifests, from which a branch continues."""
         return evolve(
             self, bodies=dict(self._bodies), unwritten=set(self._unwritten), left={}, list_check=""
         )
 
-    def snapshot(self, changes: Changes, facts: TableFacts) -> Listed:
+    def snapshot(self, changes: SnapshotFileChanges, facts: TableFacts) -> ManifestListContent:
         """Apply the next snapshot; return the content of its list.
 
         Raises:
             DamagedLogError: A manifest of an earlier run is damaged or missing.
         """
         first_row_id = self.next_row_id
-        self.next_row_id = max(first_row_id, *map(_after, changes.added), 0)
-        ordered = sorted(self._next(changes, facts), key=lambda each: each.part.place)
-        listed = tuple(self._numbered(each, facts) for each in ordered)
+        self.next_row_id = max(first_row_id, *map(_row_id_after, changes.added), 0)
+        ordered = sorted(
+            self._manifests_after_changes(changes, facts), key=lambda each: each.part.place
+        )
+        listed = tuple(self._assign_row_ids(each, facts) for each in ordered)
         self.current = tuple(each for each in listed if each.live_files)
         named = {each.path for each in listed}
         self._bodies = {path: body for path, body in self._bodies.items() if path in named}
         self._unwritten &= named
-        return Listed(listed, first_row_id, self.next_row_id - first_row_id)
+        return ManifestListContent(listed, first_row_id, self.next_row_id - first_row_id)
 
-    def stand(self, manifests: Iterable[ManifestFile], facts: TableFacts) -> Listed:
+    def apply_existing_list(
+        self, manifests: Iterable[ManifestFile], facts: TableFacts
+    ) -> ManifestListContent:
         """Apply a snapshot that lists existing manifests; return the content of its list."""
         first_row_id = self.next_row_id
-        self.current = tuple(self._numbered(each, facts) for each in manifests)
-        return Listed(self.current, first_row_id, self.next_row_id - first_row_id)
+        self.current = tuple(self._assign_row_ids(each, facts) for each in manifests)
+        return ManifestListContent(self.current, first_row_id, self.next_row_id - first_row_id)
 
-    def _next(self, changes: Changes, facts: TableFacts) -> Iterator[ManifestFile]:
-        gone = self._holders(changes, facts)
-        interval = newest_interval(changes.snapshot_id)
+    def _manifests_after_changes(
+        self, changes: SnapshotFileChanges, facts: TableFacts
+    ) -> Iterator[ManifestFile]:
+        gone = self._removed_files_by_manifest(changes, facts)
+        interval = interval_merged_at(changes.snapshot_id)
         there = sum(each.live_files for each in self.current)
-        most = most_entries(there - len(changes.removed) + len(changes.added))
+        most = max_entries_per_manifest(there - len(changes.removed) + len(changes.added))
         merging: dict[Group, list[ManifestFile]] = defaultdict(list)
         drafts: list[ManifestDraft] = []
         for each in self.current:
             removed = gone.get(each.path, ())
-            if merges(each, len(removed), interval, most):
+            if is_merged_at_interval(each, len(removed), interval, most):
                 merging[each.part.group].append(each)
             elif removed:
-                drafts.append(self._without(each, removed, changes.snapshot_id, facts))
+                drafts.append(self._draft_without_files(each, removed, changes.snapshot_id, facts))
             else:
                 yield each
         adding: dict[Group, list[ManifestEntry]] = defaultdict(list)
@@ -243,14 +265,17 @@ class Manifests:
             if len(older) == 1 and not added and older[0].path not in gone:
                 yield older[0]
             else:
-                pairs = ((self._live(each, facts), gone.get(each.path, ())) for each in older)
-                drafts += formed(interval, pairs, added, most)
-        self._check(drafts, changes)
+                pairs = (
+                    (self._read_live_entries(each, facts), gone.get(each.path, ()))
+                    for each in older
+                )
+                drafts += form_interval_drafts(interval, pairs, added, most)
+        self._check_all_removed(drafts, changes)
         for draft in drafts:
-            yield self._form(draft, changes.snapshot_id, facts)
+            yield self._write_draft(draft, changes.snapshot_id, facts)
 
     @staticmethod
-    def _check(drafts: list[ManifestDraft], changes: Changes) -> None:
+    def _check_all_removed(drafts: list[ManifestDraft], changes: SnapshotFileChanges) -> None:
         if sum(len(each.removed) for each in drafts) != len(changes.removed):
             raise DamagedLogError(
                 f"snapshot {changes.snapshot_id} removes files that no manifest lists; restore "
@@ -258,7 +283,9 @@ class Manifests:
                 f"snapshot {changes.snapshot_id}",
             )
 
-    def _holders(self, changes: Changes, facts: TableFacts) -> dict[str, list[str]]:
+    def _removed_files_by_manifest(
+        self, changes: SnapshotFileChanges, facts: TableFacts
+    ) -> dict[str, list[str]]:
         """Return the removed files by the path of the manifest that holds them."""
         held: dict[str, set[str]] = {}
         gone: dict[str, list[str]] = defaultdict(list)
@@ -266,7 +293,7 @@ class Manifests:
             near = [each for each in self.current if each.may_hold((adder, uri), group)]
             for each in near:
                 if len(near) > 1 and each.path not in held:
-                    held[each.path] = {entry.path for entry in self._live(each, facts)}
+                    held[each.path] = {entry.path for entry in self._read_live_entries(each, facts)}
                 if len(near) == 1 or uri in held[each.path]:
                     gone[each.path].append(uri)
         return gone
@@ -319,35 +346,45 @@ class Manifests:
         for each in uris:
             self._left.pop(each, None)
 
-    def _live(self, manifest: ManifestFile, facts: TableFacts) -> Iterator[ManifestEntry]:
-        return read_manifest(self._body(manifest), manifest, facts.struct(manifest.part.spec_id))
+    def _read_live_entries(
+        self, manifest: ManifestFile, facts: TableFacts
+    ) -> Iterator[ManifestEntry]:
+        return read_manifest(
+            self._manifest_body(manifest), manifest, facts.struct(manifest.part.spec_id)
+        )
 
-    def _body(self, manifest: ManifestFile) -> bytes | None:
+    def _manifest_body(self, manifest: ManifestFile) -> bytes | None:
         body = self._bodies.get(manifest.path)
         if body is None:
-            read = self.read_engines if manifest.is_of_engine else self.outputs.read
+            read = self.read_engines if manifest.is_written_by_engine else self.outputs.read
             body = read(manifest.path)
         return body
 
-    def _without(
+    def _draft_without_files(
         self, manifest: ManifestFile, gone: Collection[str], snapshot_id: int, facts: TableFacts
     ) -> ManifestDraft:
         part, struct = manifest.part, facts.struct(manifest.part.spec_id)
         keys = (manifest.low, manifest.high)
-        if not manifest.is_formed_here:
-            pieces = after_removal(self._live(manifest, facts), gone, snapshot_id)
+        if not manifest.is_formed_by_ledger:
+            pieces = pieces_after_removal(
+                self._read_live_entries(manifest, facts), gone, snapshot_id
+            )
             return ManifestDraft(part, keys, pieces)
-        live = read_pieces(
-            self._body(manifest),
+        live = read_manifest_pieces(
+            self._manifest_body(manifest),
             manifest,
             struct,
             wanted=gone,
             format_version=facts.format_version,
         )
-        pieces = after_removal(live, gone, snapshot_id)
-        return ManifestDraft(part, keys, pieces, manifest, oldest_of(pieces, manifest, struct))
+        pieces = pieces_after_removal(live, gone, snapshot_id)
+        return ManifestDraft(
+            part, keys, pieces, manifest, oldest_sequence_number(pieces, manifest, struct)
+        )
 
-    def _form(self, draft: ManifestDraft, snapshot_id: int, facts: TableFacts) -> ManifestFile:
+    def _write_draft(
+        self, draft: ManifestDraft, snapshot_id: int, facts: TableFacts
+    ) -> ManifestFile:
         part, struct = draft.part, facts.struct(draft.part.spec_id)
         path = self.names.manifest(f"{part.name} {snapshot_id}", part.number)
         body = write_manifest(
@@ -365,7 +402,7 @@ class Manifests:
         by = (snapshot_id, facts.sequence_number(snapshot_id))
         return manifest_file(draft, path, body, struct=struct, by=by)
 
-    def _numbered(self, each: ManifestFile, facts: TableFacts) -> ManifestFile:
+    def _assign_row_ids(self, each: ManifestFile, facts: TableFacts) -> ManifestFile:
         """Assign row ids to the rows of a manifest that have none."""
         if not facts.has_row_ids or each.part.content or each.first_row_id is not None:
             return each
@@ -373,7 +410,11 @@ class Manifests:
         return replace(each, first_row_id=first)
 
     def write(
-        self, listed: Listed, snapshot_id: int, facts: TableFacts, parent: int | None = None
+        self,
+        listed: ManifestListContent,
+        snapshot_id: int,
+        facts: TableFacts,
+        parent: int | None = None,
     ) -> None:
         """Write the newest snapshot's list, after those of its manifests that are not written yet.
 
@@ -394,24 +435,26 @@ class Manifests:
             location=facts.location,
             format_version=facts.format_version,
             sync_marker=self.names.sync_marker(path),
-            metadata=_header(listed, snapshot_id, before, facts),
+            metadata=_list_header(listed, snapshot_id, before, facts),
         )
         self.outputs.put(path, body)
         self.list_check = hashlib.sha256(body).hexdigest()
 
 
-def _after(entry: ManifestEntry) -> int:
+def _row_id_after(entry: ManifestEntry) -> int:
     """Return the row id after the last row of a file with row ids; 0 if it has none."""
     return 0 if entry.first_row_id is None else entry.first_row_id + entry.records
 
 
-def _header(listed: Listed, snapshot_id: int, parent: int, facts: TableFacts) -> dict[str, str]:
+def _list_header(
+    listed: ManifestListContent, snapshot_id: int, parent: int, facts: TableFacts
+) -> dict[str, str]:
     header = {
         "snapshot-id": str(snapshot_id),
         "parent-snapshot-id": str(parent) if parent else "null",
         "format-version": str(facts.format_version),
     }
-    if facts.has_sequences:
+    if facts.has_sequence_numbers:
         header["sequence-number"] = str(facts.sequence_number(snapshot_id))
     if facts.has_row_ids:
         header["first-row-id"] = str(listed.first_row_id)

@@ -26,10 +26,10 @@ from ledger.model.errors import (
 from ledger.state.table import TableState
 from ledger.table_handle import TableHandle
 from projections.iceberg.position import FOLDER, HINT, RENDERER, IcebergPosition, Names
-from projections.iceberg.project import Projection, Wants, no_other
+from projections.iceberg.project import Projection, Wants, wants_no_other_version
 from projections.manifest_files.container import read_container
 from projections.materialising import (
-    Compared,
+    ComparisonResult,
     Difference,
     Materialisation,
     PendingDeletes,
@@ -37,14 +37,14 @@ from projections.materialising import (
     RebuildReason,
     difference,
     files_of,
-    nobody,
+    ignore_progress,
     outputs_of,
     target_state,
 )
 from projections.outputs import MemoryOutputs, Outputs, PositionFile, StoreOutputs
 
 
-def compared(table: TableHandle, saved: IcebergPosition, at: TableState) -> Compared:
+def compare_files(table: TableHandle, saved: IcebergPosition, at: TableState) -> ComparisonResult:
     """Compare a table's files with those expected at a state.
 
     Args:
@@ -55,9 +55,9 @@ def compared(table: TableHandle, saved: IcebergPosition, at: TableState) -> Comp
     outputs, names = outputs_of(table), Names(at.table_id)
     # Files pending deletion are not compared.
     there = frozenset(outputs.paths(FOLDER)) - PendingDeletes(table, "iceberg").paths()
-    wanted = _wanted(table, at, names, there)
+    wanted = _expected_files(table, at, names, there)
     found = difference(outputs, wanted, folders=(FOLDER,), hints=(HINT,))
-    later = _later(table, at, names, there)
+    later = _later_version_files(table, at, names, there)
     ours = {path for path in found.foreign if later.get(path) == outputs.read(path)}
     newest = target_state(table, None)
     ours.update(each.statistics_path for each in newest.partition_statistics.values())
@@ -65,7 +65,7 @@ def compared(table: TableHandle, saved: IcebergPosition, at: TableState) -> Comp
     in_way = {
         path
         for path in found.foreign
-        if path not in ours and (path in later or _is_later(names, path, at.version))
+        if path not in ours and (path in later or _is_later_metadata(names, path, at.version))
     }
     changed, missing = [*found.changed, *in_way], list(found.missing)
     if saved.version == at.version:
@@ -81,16 +81,18 @@ def compared(table: TableHandle, saved: IcebergPosition, at: TableState) -> Comp
         changed=tuple(sorted(changed)),
         foreign=found.without(ours | in_way).foreign,
     )
-    return Compared(found_difference, wanted, tuple(sorted(in_way)), at)
+    return ComparisonResult(found_difference, wanted, tuple(sorted(in_way)), at)
 
 
-def _rendered(table: TableHandle, target: TableState, wants: Wants = no_other) -> dict[str, bytes]:
+def _render_files(
+    table: TableHandle, target: TableState, wants: Wants = wants_no_other_version
+) -> dict[str, bytes]:
     outputs = MemoryOutputs()
-    Projection(table, outputs, IcebergPosition(), target, wants).run(nobody)
+    Projection(table, outputs, IcebergPosition(), target, wants).run(ignore_progress)
     return outputs.files
 
 
-def _version(names: Names, path: str) -> int | None:
+def _metadata_version(names: Names, path: str) -> int | None:
     """Return the version of a metadata file, from its catalog or Hadoop file name."""
     digits = path.removeprefix(f"{FOLDER}/v").removesuffix(".metadata.json")
     if digits.isascii() and digits.isdigit() and path == names.hadoop(int(digits)):
@@ -98,25 +100,25 @@ def _version(names: Names, path: str) -> int | None:
     return names.version_of(path)
 
 
-def _is_later(names: Names, path: str, version: int) -> bool:
-    found = _version(names, path)
+def _is_later_metadata(names: Names, path: str, version: int) -> bool:
+    found = _metadata_version(names, path)
     return found is not None and found > version
 
 
 def _hadoop_versions(names: Names, paths: set[str]) -> Iterator[int]:
     for path in paths:
-        version = _version(names, path)
+        version = _metadata_version(names, path)
         if version is not None and path == names.hadoop(version):
             yield version
 
 
-def _wanted(
+def _expected_files(
     table: TableHandle, target: TableState, names: Names, there: frozenset[str]
 ) -> dict[str, bytes]:
     """Return the expected files, including existing metadata files of earlier versions."""
     versions = {names.version_of(path) for path in there}
     older = {v: names.hadoop(v) for v in range(target.version) if names.hadoop(v) in there}
-    wanted = _rendered(table, target, lambda each: each in versions or each in older)
+    wanted = _render_files(table, target, lambda each: each in versions or each in older)
     for each, path in older.items():
         if names.metadata(each) in wanted:
             wanted[path] = wanted[names.metadata(each)]
@@ -125,7 +127,7 @@ def _wanted(
     return wanted
 
 
-def _later(
+def _later_version_files(
     table: TableHandle, target: TableState, names: Names, there: frozenset[str]
 ) -> dict[str, bytes]:
     """Return the files of later versions, by path, for paths that exist already.
@@ -133,24 +135,24 @@ def _later(
     A run that was killed leaves such files, and so does `--version`.
     """
     newest = target_state(table, None).version
-    found = {_version(names, path) for path in there}
+    found = {_metadata_version(names, path) for path in there}
     wanted = {v for v in found if v is not None and target.version < v <= newest}
     made: dict[str, bytes] = {}
     for version in sorted(wanted | ({newest} - {target.version})):
         try:
-            made |= _rendered(table, target_state(table, version))
+            made |= _render_files(table, target_state(table, version))
         except UnsupportedError:
             # A state that cannot be projected was not projected by an earlier run either.
             continue
     return {path: body for path, body in made.items() if path in there and path != HINT}
 
 
-class _Snapshot(msgspec.Struct, rename="kebab"):
+class _SnapshotRecord(msgspec.Struct, rename="kebab"):
     manifest_list: str
 
 
-class _Metadata(msgspec.Struct, rename="kebab"):
-    snapshots: list[_Snapshot]
+class _MetadataRecord(msgspec.Struct, rename="kebab"):
+    snapshots: list[_SnapshotRecord]
 
 
 def projected(outputs: StoreOutputs, names: Names) -> frozenset[str]:
@@ -171,36 +173,38 @@ def projected(outputs: StoreOutputs, names: Names) -> frozenset[str]:
         found.add(path)
         if outputs.read(names.hadoop(version)) == body:
             found.add(names.hadoop(version))
-        lists.update(_lists(body))
+        lists.update(_named_manifest_lists(body))
     lists &= there
-    manifests = {each for path in lists for each in _manifests(outputs.read(path) or b"", path)}
+    manifests = {
+        each for path in lists for each in _named_manifests(outputs.read(path) or b"", path)
+    }
     return frozenset(found | lists | (manifests & there))
 
 
-def _lists(metadata: bytes) -> Iterator[str]:
+def _named_manifest_lists(metadata: bytes) -> Iterator[str]:
     try:
-        snapshots = msgspec.json.decode(metadata, type=_Metadata).snapshots
+        snapshots = msgspec.json.decode(metadata, type=_MetadataRecord).snapshots
     except (msgspec.DecodeError, UnicodeError):
         return
     for each in snapshots:
-        yield _below(each.manifest_list)
+        yield _path_in_folder(each.manifest_list)
 
 
-def _manifests(body: bytes, path: str) -> Iterator[str]:
+def _named_manifests(body: bytes, path: str) -> Iterator[str]:
     try:
         records = list(read_container(body, path))
     except (DamagedLogError, TooLargeError):
         return
     for each in records:
-        yield _below(str(each.get("manifest_path", "")))
+        yield _path_in_folder(str(each.get("manifest_path", "")))
 
 
-def _below(uri: str) -> str:
+def _path_in_folder(uri: str) -> str:
     return f"{FOLDER}/{posixpath.basename(uri)}"
 
 
 @frozen
-class Renewing(StoreOutputs):
+class OverwritingOutputs(StoreOutputs):
     """A table's folder in which the ledger's own files may be replaced.
 
     Attributes:
@@ -232,7 +236,7 @@ class IcebergFiles:
         wants: Predicate on versions: whether one that is not the newest gets a metadata file.
     """
 
-    wants: Wants = no_other
+    wants: Wants = wants_no_other_version
     name: str = "iceberg"
     title: str = "Iceberg"
     folders: tuple[str, ...] = (FOLDER,)
@@ -264,7 +268,7 @@ class IcebergFiles:
 
     def rebuild_reason(self, table: TableHandle, saved: IcebergPosition) -> RebuildReason | None:
         """Return why files were written by another renderer or for another location; else None."""
-        if saved.leads_on(table.location):
+        if saved.can_continue_at(table.location):
             return None
         if saved.renderer != RENDERER:
             return RebuildReason("older_renderer_replaced", {"renderer": saved.renderer})
@@ -281,9 +285,9 @@ class IcebergFiles:
         outputs = outputs_of(table)
         names = Names(target.table_id, older.renderer)
         own = projected(outputs, names) | {names.hadoop(each) for each in older.metadata_versions}
-        own |= {*_marked(outputs, names)}
+        own |= {*_paths_with_sync_marker(outputs, names)}
         versions = {names.version_of(path) for path in own}
-        renewing = Renewing(outputs.store, outputs.root, own=own)
+        renewing = OverwritingOutputs(outputs.store, outputs.root, own=own)
         run = Projection(
             table,
             renewing,
@@ -296,7 +300,9 @@ class IcebergFiles:
         gone = (each for each in own - made if each != names.hadoop(target.version))
         return evolve(reached, garbage=tuple(sorted({*reached.garbage, *gone})))
 
-    def compare(self, table: TableHandle, saved: IcebergPosition, at: TableState) -> Compared:
+    def compare(
+        self, table: TableHandle, saved: IcebergPosition, at: TableState
+    ) -> ComparisonResult:
         """Compare the files on the store with the files that the log yields.
 
         Existing metadata files of earlier versions are compared, even if nothing names them. A
@@ -306,13 +312,13 @@ class IcebergFiles:
         Raises:
             NotFoundError: The files were written by an older renderer, or for another location.
         """
-        if not saved.leads_on(table.location):
+        if not saved.can_continue_at(table.location):
             raise NotFoundError(_rebuild_message(table, saved), kind="OTHER_PROJECTION")
-        return compared(table, saved, at)
+        return compare_files(table, saved, at)
 
     def lost(self, table: TableHandle, saved: IcebergPosition) -> Mapping[str, bytes]:
         """Return the missing or damaged files, if a reader of the newest snapshot needs any."""
-        if _is_whole(table, saved):
+        if _has_all_head_files(table, saved):
             return {}
         at = at_version(table.log, saved.version)
         outputs, wanted = outputs_of(table), files_of(self, table, at)
@@ -328,19 +334,19 @@ class IcebergFiles:
 
     def marked(self, outputs: StoreOutputs, at: TableState) -> Collection[str]:
         """Return the manifests and lists with the table's sync marker between their blocks."""
-        return _marked(outputs, Names(at.table_id))
+        return _paths_with_sync_marker(outputs, Names(at.table_id))
 
 
-def _marked(outputs: StoreOutputs, names: Names) -> list[str]:
+def _paths_with_sync_marker(outputs: StoreOutputs, names: Names) -> list[str]:
     found = ((path, outputs.read(path)) for path in outputs.paths(FOLDER))
     return [path for path, body in found if body and body.endswith(names.sync_marker(path))]
 
 
-def _is_whole(table: TableHandle, saved: IcebergPosition) -> bool:
+def _has_all_head_files(table: TableHandle, saved: IcebergPosition) -> bool:
     """Return whether all files that a reader of the newest snapshot needs are intact."""
     outputs, state = outputs_of(table), at_version(table.log, saved.version)
     names = Names(state.table_id)
-    wanted = {each.path: each.check for each in saved.manifests if not each.is_of_engine}
+    wanted = {each.path: each.check for each in saved.manifests if not each.is_written_by_engine}
     if saved.list_check:
         wanted[names.manifest_list(state.last_snapshot_id)] = saved.list_check
     wanted |= dict.fromkeys(
@@ -377,7 +383,7 @@ def project(
     *,
     version: int | None = None,
     every: int | None = None,
-    on_progress: Progress = nobody,
+    on_progress: Progress = ignore_progress,
 ) -> int:
     """Bring a table's Iceberg files up to date; return the version that they are at.
 
@@ -396,12 +402,12 @@ def project(
     if every is not None and every < 1:
         raise InvalidInputError(f"every {every} versions is not possible; give 1 or more")
     if version is not None:
-        return _one(table, version, on_progress)
-    wants = no_other if every is None else lambda each: each % every == 0
+        return _project_one_version(table, version, on_progress)
+    wants = wants_no_other_version if every is None else lambda each: each % every == 0
     return Materialisation(IcebergFiles(wants)).project(table, on_progress=on_progress)
 
 
-def _one(table: TableHandle, version: int, on_progress: Progress) -> int:
+def _project_one_version(table: TableHandle, version: int, on_progress: Progress) -> int:
     """Write one version's metadata file, and the files it names unless they exist already."""
     with table.log.store.lock(ICEBERG.key(table)):
         projected_version = ICEBERG.position(table).version

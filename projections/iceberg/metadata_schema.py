@@ -51,7 +51,7 @@ class PlainType:
     name: PlainName
 
 
-def _check_length(_instance: object, _attribute: object, length: int) -> None:
+def _check_fixed_length(_instance: object, _attribute: object, length: int) -> None:
     if length < 0:
         raise InvalidTypeError(f"fixed[{length}]: a length is not negative")
 
@@ -60,7 +60,7 @@ def _check_length(_instance: object, _attribute: object, length: int) -> None:
 class FixedType:
     """Binary values of a fixed number of bytes."""
 
-    length: int = field(validator=_check_length)
+    length: int = field(validator=_check_fixed_length)
 
 
 @frozen
@@ -120,7 +120,7 @@ class NestedField:
 
 
 @lru_cache(maxsize=65_536)
-def shared(member: NestedField) -> NestedField:
+def shared_field(member: NestedField) -> NestedField:
     """Return the shared instance of a field without defaults, equal to the given one.
 
     A table's schemas repeat most columns, and shared instances compare quickly.
@@ -162,7 +162,7 @@ _PLAIN = frozenset(get_args(PlainName))
 _NUMBER = r"\s*([0-9]{1,10})\s*"
 
 
-def _geography(crs: str | None, algorithm: str | None) -> GeographyType:
+def _parse_geography(crs: str | None, algorithm: str | None) -> GeographyType:
     known = get_args(EdgeAlgorithm)
     name = (algorithm or "spherical").lower()
     if name not in known:
@@ -171,7 +171,7 @@ def _geography(crs: str | None, algorithm: str | None) -> GeographyType:
     return GeographyType((crs or "").strip() or default.crs, cast("EdgeAlgorithm", name))
 
 
-def _geometry(crs: str | None) -> GeometryType:
+def _parse_geometry(crs: str | None) -> GeometryType:
     return GeometryType((crs or "").strip() or GeometryType().crs)
 
 
@@ -181,10 +181,10 @@ _PARAMETERISED: tuple[tuple[re.Pattern[str], Callable[..., PrimitiveType]], ...]
         re.compile(rf"decimal\({_NUMBER},{_NUMBER}\)", re.IGNORECASE),
         lambda precision, scale: DecimalType(int(precision), int(scale)),
     ),
-    (re.compile(r"geometry(?:\(([^(),]*)\))?", re.IGNORECASE), _geometry),
+    (re.compile(r"geometry(?:\(([^(),]*)\))?", re.IGNORECASE), _parse_geometry),
     (
         re.compile(r"geography(?:\(([^(),]*)(?:,\s*([a-z]+)\s*)?\))?", re.IGNORECASE),
-        _geography,
+        _parse_geography,
     ),
 )
 
@@ -240,7 +240,7 @@ def type_name(kind: Type) -> str:
             return type_text(kind)
 
 
-def _ascending(ids: Iterable[int]) -> tuple[int, ...]:
+def _sorted_unique_ids(ids: Iterable[int]) -> tuple[int, ...]:
     return tuple(sorted(set(ids)))
 
 
@@ -249,7 +249,7 @@ class Schema:
     """The columns of a table or view under a schema id.
 
     Two schemas with the same columns and identifier fields are the same under different ids;
-    `same_schema` compares them.
+    `is_same_schema` compares them.
 
     Attributes:
         schema_id: Its id in the metadata.
@@ -265,7 +265,7 @@ class Schema:
 
     schema_id: int
     fields: tuple[NestedField, ...] = ()
-    identifier_field_ids: tuple[int, ...] = field(default=(), converter=_ascending)
+    identifier_field_ids: tuple[int, ...] = field(default=(), converter=_sorted_unique_ids)
 
     @property
     def struct(self) -> StructType:
@@ -275,7 +275,7 @@ class Schema:
     @cached_property
     def placed_fields(self) -> tuple[PlacedField, ...]:
         """Every field at every depth, parents before children, in the order of the columns."""
-        return tuple(_placed(self.struct, ()))
+        return tuple(_placed_fields(self.struct, ()))
 
     @cached_property
     def by_id(self) -> Mapping[int, PlacedField]:
@@ -343,12 +343,12 @@ class PlacedField:
         return ".".join(parts)
 
 
-def same_schema(one: Schema, other: Schema) -> bool:
+def is_same_schema(one: Schema, other: Schema) -> bool:
     """Return whether two schemas differ at most in their ids."""
     return one.fields == other.fields and one.identifier_field_ids == other.identifier_field_ids
 
 
-def children(kind: Type) -> tuple[NestedField, ...]:
+def type_members(kind: Type) -> tuple[NestedField, ...]:
     """Return the direct members of a type: fields, or `element`, or `key` and `value`."""
     match kind:
         case StructType(fields=fields):
@@ -364,11 +364,11 @@ def children(kind: Type) -> tuple[NestedField, ...]:
             return ()
 
 
-def _placed(kind: Type, parents: tuple[NestedField, ...]) -> Iterator[PlacedField]:
-    for child in children(kind):
+def _placed_fields(kind: Type, parents: tuple[NestedField, ...]) -> Iterator[PlacedField]:
+    for child in type_members(kind):
         yield PlacedField(child, parents)
         if isinstance(child.type, StructType | ListType | MapType):
-            yield from _placed(child.type, (*parents, child))
+            yield from _placed_fields(child.type, (*parents, child))
 
 
 DEFAULTS_SINCE = 3
@@ -428,7 +428,7 @@ def _identifier_problem(placed: PlacedField) -> str | None:
     return None
 
 
-def check_features(schema: Schema, format_version: int) -> None:
+def check_format_features(schema: Schema, format_version: int) -> None:
     """Check that a format version supports every type and default of a schema.
 
     Raises:
@@ -436,7 +436,7 @@ def check_features(schema: Schema, format_version: int) -> None:
     """
     problems = []
     for placed in schema.placed_fields:
-        since = _since(placed.field.type)
+        since = _first_version_of_type(placed.field.type)
         if since > format_version:
             problems.append(f"{placed.name} is of a type that needs v{since}")
         if placed.field.initial_default is not None and format_version < DEFAULTS_SINCE:
@@ -447,7 +447,7 @@ def check_features(schema: Schema, format_version: int) -> None:
         )
 
 
-def _since(kind: Type) -> int:
+def _first_version_of_type(kind: Type) -> int:
     match kind:
         case PlainType(name=name):
             return _PLAIN_SINCE.get(name, 1)

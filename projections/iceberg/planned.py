@@ -29,7 +29,7 @@ from projections.iceberg.position import Names
 
 
 @frozen
-class Planned:
+class IcebergPlan:
     """Iceberg's part of `lakeledger plan`; a call returns the files of a change."""
 
     def __call__(self, before: TableState, after: TableState) -> tuple[str, ...]:
@@ -56,7 +56,7 @@ class Planned:
         return warnings(before, after)
 
 
-planned = Planned()
+planned = IcebergPlan()
 
 
 _MICROSECONDS = 6
@@ -64,7 +64,7 @@ _KINDS = ("column ", "partition field ")
 
 
 @frozen
-class Limit:
+class ReaderLimit:
     """One error of a reader.
 
     Attributes:
@@ -94,26 +94,28 @@ class Limit:
             yield f"{several}{', '.join(names)}: {self.reader} {self.version} {self.says}"
 
 
-def _columns(
+def _new_places_where(
     is_meant: Callable[[TypePlace], bool],
 ) -> Callable[[TableState, TableState], Iterator[str]]:
     """Return a function that yields new places, at every depth, that satisfy a predicate."""
 
     def added_names(before: TableState, after: TableState) -> Iterator[str]:
-        had = {_key(each) for each in type_places(before.schema.fields) if is_meant(each)}
+        had = {
+            _rename_stable_key(each) for each in type_places(before.schema.fields) if is_meant(each)
+        }
         for each in type_places(after.schema.fields):
-            if is_meant(each) and _key(each) not in had:
+            if is_meant(each) and _rename_stable_key(each) not in had:
                 yield f"column {each.name}"
 
     return added_names
 
 
-def _key(place: TypePlace) -> tuple[int | str | None, ...]:
+def _rename_stable_key(place: TypePlace) -> tuple[int | str | None, ...]:
     """Return a key of a place that a rename does not change."""
     return (place.field.id,) if place.field else (*place.level, place.path[-1])
 
 
-def _has_structs(place: TypePlace) -> bool:
+def _is_nullable_list_of_structs(place: TypePlace) -> bool:
     inner: DataType | None = None
     if isinstance(place.type, ArrayType):
         inner = place.type.element
@@ -126,11 +128,11 @@ def _is_nullable_list_or_struct(place: TypePlace) -> bool:
     return place.type.nullable and isinstance(place.type, ArrayType | RowType)
 
 
-def _has_dot(place: TypePlace) -> bool:
+def _has_dot_in_name(place: TypePlace) -> bool:
     return place.field is not None and "." in place.field.name
 
 
-def _is_time(place: TypePlace) -> bool:
+def _is_time_type(place: TypePlace) -> bool:
     return isinstance(place.type, TimeType)
 
 
@@ -139,7 +141,7 @@ def _has_nanoseconds(place: TypePlace) -> bool:
     return is_moment and getattr(place.type, "precision", 0) > _MICROSECONDS
 
 
-def _defaults(before: TableState, after: TableState) -> Iterator[str]:
+def _new_default_columns(before: TableState, after: TableState) -> Iterator[str]:
     known = {e.field.id for e in type_places(before.schema.fields) if e.field is not None}
     for each in type_places(after.schema.fields):
         field = each.field
@@ -159,15 +161,15 @@ def _widened_decimals(before: TableState, after: TableState) -> Iterator[TypePla
             yield each
 
 
-def _decimals(before: TableState, after: TableState) -> Iterator[str]:
+def _widened_decimal_columns(before: TableState, after: TableState) -> Iterator[str]:
     return (f"column {each.name}" for each in _widened_decimals(before, after))
 
 
-def _decimals_in_structs(before: TableState, after: TableState) -> Iterator[str]:
+def _widened_decimals_in_structs(before: TableState, after: TableState) -> Iterator[str]:
     return (f"column {e.name}" for e in _widened_decimals(before, after) if len(e.path) > 1)
 
 
-def _voids_of_version_1(before: TableState, after: TableState) -> Iterator[str]:
+def _new_voids_in_version_1(before: TableState, after: TableState) -> Iterator[str]:
     if Rules.of(after.schema.options).format_version > 1:
         return
     known = {(each.field_id, each.transform) for spec in before.specs for each in spec.fields}
@@ -177,56 +179,76 @@ def _voids_of_version_1(before: TableState, after: TableState) -> Iterator[str]:
                 yield f"partition field {each.name}"
 
 
-def _alike(before: TableState, after: TableState) -> Iterator[str]:
+def _names_differing_in_case(before: TableState, after: TableState) -> Iterator[str]:
     """Yield pairs of columns whose names differ only in case."""
-    known = {_key(each): each.name for each in type_places(before.schema.fields)}
+    known = {_rename_stable_key(each): each.name for each in type_places(before.schema.fields)}
     seen: dict[object, TypePlace] = {}
     for each in type_places(after.schema.fields):
         other = seen.setdefault((each.level, each.path[-1].casefold()), each)
-        is_known = all(known.get(_key(one)) == one.name for one in (each, other))
+        is_known = all(known.get(_rename_stable_key(one)) == one.name for one in (each, other))
         if other is not each and not is_known:
             yield f"columns {other.name} and {each.name}"
 
 
-LIMITS: tuple[Limit, ...] = (
-    Limit(
+LIMITS: tuple[ReaderLimit, ...] = (
+    ReaderLimit(
         "PyIceberg",
         "0.12",
         "reads a NULL list or map of structs as an empty one",
-        _columns(_has_structs),
+        _new_places_where(_is_nullable_list_of_structs),
     ),
-    Limit("PyIceberg", "0.12", "cannot filter by a name with a dot in it", _columns(_has_dot)),
-    Limit("Spark with Iceberg", "1.11", "cannot read TIME", _columns(_is_time)),
-    Limit("Spark with Iceberg", "1.11", "cannot read nanoseconds", _columns(_has_nanoseconds)),
-    Limit(
+    ReaderLimit(
+        "PyIceberg",
+        "0.12",
+        "cannot filter by a name with a dot in it",
+        _new_places_where(_has_dot_in_name),
+    ),
+    ReaderLimit("Spark with Iceberg", "1.11", "cannot read TIME", _new_places_where(_is_time_type)),
+    ReaderLimit(
+        "Spark with Iceberg", "1.11", "cannot read nanoseconds", _new_places_where(_has_nanoseconds)
+    ),
+    ReaderLimit(
         "Spark with Iceberg",
         "1.11",
         "cannot tell names apart by case alone, unless spark.sql.caseSensitive is true",
-        _alike,
+        _names_differing_in_case,
     ),
-    Limit("Trino", "476", "reads NULL where older files have the default", _defaults),
-    Limit("ClickHouse", "26.9", "reads NULL where older files have the default", _defaults),
-    Limit("ClickHouse", "26.9", "reads TIME as whole seconds", _columns(_is_time)),
-    Limit(
+    ReaderLimit(
+        "Trino", "476", "reads NULL where older files have the default", _new_default_columns
+    ),
+    ReaderLimit(
+        "ClickHouse", "26.9", "reads NULL where older files have the default", _new_default_columns
+    ),
+    ReaderLimit(
+        "ClickHouse", "26.9", "reads TIME as whole seconds", _new_places_where(_is_time_type)
+    ),
+    ReaderLimit(
         "ClickHouse",
         "26.9",
         "reads a NULL list or struct as an empty one",
-        _columns(_is_nullable_list_or_struct),
+        _new_places_where(_is_nullable_list_or_struct),
     ),
-    Limit(
+    ReaderLimit(
         "ClickHouse",
         "26.9",
         "refuses a DECIMAL that was widened inside a struct",
-        _decimals_in_structs,
+        _widened_decimals_in_structs,
     ),
-    Limit(
+    ReaderLimit(
         "DuckDB",
         "1.5",
         "can abort on a void partition field of format version 1",
-        _voids_of_version_1,
+        _new_voids_in_version_1,
     ),
-    Limit("DuckDB", "1.5", "renames one of two names that differ by case alone", _alike),
-    Limit("Polars (native)", "1.44", "fails on a DECIMAL that was widened", _decimals),
+    ReaderLimit(
+        "DuckDB",
+        "1.5",
+        "renames one of two names that differ by case alone",
+        _names_differing_in_case,
+    ),
+    ReaderLimit(
+        "Polars (native)", "1.44", "fails on a DECIMAL that was widened", _widened_decimal_columns
+    ),
 )
 """Every reader error that a change of schema or layout can cause."""
 

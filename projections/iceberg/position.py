@@ -54,13 +54,13 @@ class Names:
         """Return the UUID of one of the table's files."""
         return uuid5(UUID(self.table_id), what)
 
-    def _rendered(self, what: str) -> UUID:
+    def _derived_uuid(self, what: str) -> UUID:
         # Version 1 did not include the renderer.
         return self.uuid(what if self.renderer == 1 else f"{what} by renderer {self.renderer}")
 
     def metadata(self, version: int) -> str:
         """Return the name of the metadata file of a ledger version."""
-        return f"{FOLDER}/{version:05d}-{self._rendered(f'metadata {version}')}.metadata.json"
+        return f"{FOLDER}/{version:05d}-{self._derived_uuid(f'metadata {version}')}.metadata.json"
 
     def hadoop(self, version: int) -> str:
         """Return the name of the same file in a Hadoop catalog."""
@@ -75,7 +75,7 @@ class Names:
 
     def manifest_list(self, snapshot_id: int) -> str:
         """Return the name of a snapshot's manifest list."""
-        return f"{FOLDER}/snap-{snapshot_id}-1-{self._rendered(f'snapshot {snapshot_id}')}.avro"
+        return f"{FOLDER}/snap-{snapshot_id}-1-{self._derived_uuid(f'snapshot {snapshot_id}')}.avro"
 
     def partition_statistics(self, snapshot_id: int) -> str:
         """Return the name of a snapshot's partition statistics file."""
@@ -92,8 +92,8 @@ class Names:
         return path.rpartition("-")[0] == self.sketches(snapshot_id, "").removesuffix("-.stats")
 
     def manifest(self, what: str, part: int) -> str:
-        """Return the name of a manifest, from its `Part.name` and its newest snapshot."""
-        return f"{FOLDER}/{self._rendered(f'manifest {what}')}-m{part}.avro"
+        """Return the name of a manifest, from its `ManifestRange.name` and its newest snapshot."""
+        return f"{FOLDER}/{self._derived_uuid(f'manifest {what}')}-m{part}.avro"
 
     def sync_marker(self, path: str) -> bytes:
         """Return the sync marker between a file's Avro blocks."""
@@ -101,7 +101,7 @@ class Names:
 
 
 @frozen
-class LinePosition:
+class BranchPosition:
     """Position of one branch.
 
     Attributes:
@@ -156,9 +156,9 @@ class IcebergPosition:
     renderer: int = RENDERER
     garbage: tuple[str, ...] = ()
     leaving_since: int = 0
-    lines: tuple[LinePosition, ...] = ()
+    lines: tuple[BranchPosition, ...] = ()
 
-    def leads_on(self, location: str) -> bool:
+    def can_continue_at(self, location: str) -> bool:
         """Return whether a run can continue from here: same renderer and location."""
         return self.version < 0 or (self.renderer == RENDERER and self.location == location)
 

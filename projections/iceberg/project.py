@@ -26,24 +26,30 @@ from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
 from ledger.table_handle import TableHandle
 from projections.iceberg.imported import project_imported, render_imported
-from projections.iceberg.manifest_writing import Manifests
+from projections.iceberg.manifest_writing import CurrentManifests
 from projections.iceberg.position import FOLDER, HINT, IcebergPosition, Names
-from projections.iceberg.snapshots import Adders, Garbage, Line, Lines, Snapshots
-from projections.iceberg.table_facts import FactsFold
-from projections.iceberg.table_file import (
-    StatisticsFiles,
-    Trail,
-    metadata_file,
-    most_previous_versions,
+from projections.iceberg.snapshots import (
+    BranchRunState,
+    BranchRunStates,
+    FileAdders,
+    MainSnapshots,
+    ProjectionGarbage,
 )
-from projections.materialising import Progress, new_commits, nobody
+from projections.iceberg.table_facts import TableFactsFold
+from projections.iceberg.table_file import (
+    LoggedStatisticsFiles,
+    MetadataTrail,
+    max_previous_versions,
+    metadata_file,
+)
+from projections.materialising import Progress, ignore_progress, new_commits
 from projections.outputs import MemoryOutputs, Outputs
 
 Wants = Callable[[int], bool]
 """Predicate on versions: whether one that is not the newest gets a metadata file."""
 
 
-def no_other(_version: int) -> bool:
+def wants_no_other_version(_version: int) -> bool:
     """Return False: only the newest version gets a metadata file."""
     return False
 
@@ -64,7 +70,7 @@ class Projection:
     outputs: Outputs
     start: IcebergPosition
     target: TableState
-    wants: Wants = no_other
+    wants: Wants = wants_no_other_version
 
     def run(self, on_progress: Progress) -> IcebergPosition:
         """Write the new versions; return the new position, with the files to be deleted.
@@ -82,7 +88,7 @@ class Projection:
             return project_imported(
                 self.table, self.outputs, self.start, self.target, self.wants, on_progress
             )
-        run = self._go(on_progress)
+        run = self._project_commits(on_progress)
         return run.publish()
 
     def render(self, on_progress: Progress) -> None:
@@ -90,17 +96,17 @@ class Projection:
         if isinstance(self.target.origin, IcebergOrigin):
             render_imported(self.table, self.outputs, self.target, on_progress)
             return
-        run = self._go(on_progress)
+        run = self._project_commits(on_progress)
         run.put_metadata(self.target)
 
-    def _go(self, on_progress: Progress) -> _Run:
-        run = _Run(self)
+    def _project_commits(self, on_progress: Progress) -> _ProjectionRun:
+        run = _ProjectionRun(self)
         for read in new_commits(self.table, self.start, self.target, on_progress):
             run.commit(read)
         return run
 
 
-class _Run:
+class _ProjectionRun:
     def __init__(self, projection: Projection, wanted: Collection[int] = ()) -> None:
         table, start = projection.table, projection.start
         self._projection = projection
@@ -111,22 +117,24 @@ class _Run:
         self._names = Names(self._target.table_id)
         self._before = at_version(table.log, start.version) if start.version >= 0 else None
         self._builder = TableBuilder(self._before)
-        self._trail = self._trail_at(start)
-        self._fold = FactsFold.at(
+        self._trail = self._load_trail(start)
+        self._fold = TableFactsFold.at(
             self._location, table.data_location, self._trail, start, self._before
         )
-        self._manifests = Manifests(
+        self._manifests = CurrentManifests(
             self._names, self._outputs, start.manifests, start.next_row_id, start.list_check
         )
-        self._snapshots = Snapshots(
-            table, self._manifests, Adders(table, start.version), start.totals
+        self._snapshots = MainSnapshots(
+            table, self._manifests, FileAdders(table, start.version), start.totals
         )
-        self._lines = Lines(table, self._snapshots, self._before, self._rebuilt, wanted)
+        self._lines = BranchRunStates(
+            table, self._snapshots, self._before, self._rebuild_main_state, wanted
+        )
         self._lines.begin(start.lines, self._target)
         there = list(self._outputs.paths(FOLDER)) if self._before is None else []
         if HINT in there:
             refuse_foreign_table(self._outputs, self._target.table_id)
-        self._garbage = Garbage(
+        self._garbage = ProjectionGarbage(
             self._names,
             self._outputs,
             self._before,
@@ -134,19 +142,19 @@ class _Run:
             begins_empty=self._before is None and not there,
         )
         found = [version for path in there if (version := self._names.version_of(path)) is not None]
-        self._statistics = StatisticsFiles.at(self._names, self._before)
+        self._statistics = LoggedStatisticsFiles.at(self._names, self._before)
         self._written = (*start.metadata_versions, *found)
 
-    def _trail_at(self, start: IcebergPosition) -> Trail:
+    def _load_trail(self, start: IcebergPosition) -> MetadataTrail:
         if start.version < 0:
-            return Trail()
+            return MetadataTrail()
         path = self._names.metadata(start.version)
         body = self._outputs.read(path)
         if body is None or hashlib.sha256(body).hexdigest() != start.check:
             raise DamagedLogError(f"{path} is not the file that the ledger projected", path)
-        return Trail.of(body)
+        return MetadataTrail.of(body)
 
-    def _rebuilt(self, snapshot_id: int) -> Line:
+    def _rebuild_main_state(self, snapshot_id: int) -> BranchRunState:
         """Return the manifests and totals of a snapshot of main from before this run.
 
         Its files have the names that they have in this run.
@@ -154,12 +162,14 @@ class _Run:
         table = self._projection.table
         then = state_at_snapshot(table.log, snapshot_id)
         target = at_version(table.log, then.version)
-        again = _Run(Projection(table, MemoryOutputs(), IcebergPosition(), target), (snapshot_id,))
-        for read in new_commits(table, IcebergPosition(), target, nobody):
+        again = _ProjectionRun(
+            Projection(table, MemoryOutputs(), IcebergPosition(), target), (snapshot_id,)
+        )
+        for read in new_commits(table, IcebergPosition(), target, ignore_progress):
             again.commit(read)
         found = again._lines.base(snapshot_id)
         manifests = evolve(self._manifests.fork(), current=found.manifests.current)
-        return Line(manifests, found.totals)
+        return BranchRunState(manifests, found.totals)
 
     def commit(self, read: Read[TableEvent]) -> None:
         """Project one commit."""
@@ -168,19 +178,19 @@ class _Run:
         time_millis = effective_millis(commit)
         self._builder.begin(commit.version, commit.time_millis)
         for transaction in commit.transactions:
-            self._transaction(transaction, time_millis)
+            self._project_transaction(transaction, time_millis)
         if before >= 0 and self._fold.schema is not None:
             file = self._fold.facts.uri(self._names.metadata(before))
-            self._trail.log_metadata(file, most_previous_versions(self._fold.schema))
+            self._trail.log_metadata(file, max_previous_versions(self._fold.schema))
         self._trail.last_updated_ms = self._builder.effective_millis
         if self._builder.last_snapshot_id != last_snapshot_id:
             self._trail.log_snapshot(self._builder.last_snapshot_id, time_millis)
         if self._projection.wants(commit.version) and commit.version != self._target.version:
             state = self._builder.freeze()
-            if self._fold.inexpressible(state.reachable) is None:
+            if self._fold.inexpressible_error(state.reachable) is None:
                 self.put_metadata(state)
 
-    def _transaction(self, transaction: Transaction[TableEvent], time_millis: int) -> None:
+    def _project_transaction(self, transaction: Transaction[TableEvent], time_millis: int) -> None:
         last_snapshot_id = self._builder.last_snapshot_id
         self._builder.add(transaction)
         if alters(transaction.events):
@@ -190,9 +200,9 @@ class _Run:
             if isinstance(event, ClockCorrected):
                 self._trail.correct_clock(event.true_time_millis)
             if isinstance(event, SnapshotEvent):
-                self._snapshot(event, time_millis)
+                self._project_main_snapshot(event, time_millis)
             if isinstance(event, BranchCommitted):
-                self._branch_snapshot(event, time_millis)
+                self._project_branch_snapshot(event, time_millis)
             else:
                 self._lines.learn(event, self._builder.branches)
         if any(isinstance(each, SnapshotsExpired) for each in transaction.events):
@@ -200,16 +210,16 @@ class _Run:
             oldest = min(state.held_snapshot_ids | {state.earliest_snapshot_id})
             self._snapshots.forget(oldest, self._fold.facts)
 
-    def _snapshot(self, event: SnapshotEvent, time_millis: int) -> None:
+    def _project_main_snapshot(self, event: SnapshotEvent, time_millis: int) -> None:
         if isinstance(event, RolledBack):
             self._snapshots.is_readable = self._builder.freeze().reachable
         listed = self._snapshots.add(event, time_millis, self._fold)
         self._garbage.learn(event.snapshot_id, listed.paths)
         if self._target.reachable(event.snapshot_id):
-            self._snapshots.refuse_unsaid()
+            self._snapshots.refuse_inexpressible_files()
             self._manifests.write(listed, event.snapshot_id, self._fold.facts)
 
-    def _branch_snapshot(self, event: BranchCommitted, time_millis: int) -> None:
+    def _project_branch_snapshot(self, event: BranchCommitted, time_millis: int) -> None:
         is_kept = self._target.reachable(event.snapshot_id)
         listed = self._lines.add(event, time_millis, self._fold, is_kept=is_kept)
         branch = self._builder.branches[event.branch_name]
@@ -223,7 +233,7 @@ class _Run:
         Raises:
             UnsupportedError: Iceberg cannot express one of its schemas.
         """
-        problem = self._fold.inexpressible(state.reachable)
+        problem = self._fold.inexpressible_error(state.reachable)
         if problem is not None:
             raise problem
         self._trail.drop_snapshots(state.reachable)
@@ -265,17 +275,17 @@ class _Run:
             garbage=(
                 *self._garbage.paths(),
                 *self._statistics.garbage(self._target),
-                *self._stale(dropped),
+                *self._stale_metadata_paths(dropped),
             ),
         )
 
-    def _stale(self, versions: list[int]) -> Iterator[str]:
+    def _stale_metadata_paths(self, versions: list[int]) -> Iterator[str]:
         for each in versions:
             yield self._names.metadata(each)
             yield self._names.hadoop(each)
 
 
-class _Table(msgspec.Struct, rename="kebab"):
+class _TableUuidRecord(msgspec.Struct, rename="kebab"):
     table_uuid: str | None = None
 
 
@@ -291,7 +301,7 @@ def refuse_foreign_table(outputs: Outputs, table_id: str) -> None:
         # The hint points to no file, so no reader uses it.
         return
     try:
-        found = msgspec.json.decode(body, type=_Table).table_uuid
+        found = msgspec.json.decode(body, type=_TableUuidRecord).table_uuid
     except (msgspec.DecodeError, UnicodeError):
         found = None
     if found is None or found.lower() != table_id.lower():

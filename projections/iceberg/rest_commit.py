@@ -19,7 +19,7 @@ import msgspec
 from attrs import Factory, define, evolve
 
 import projections.iceberg.rest_updates as updates
-from ledger.decide.table_options import PERSONAL_OPTION, lost_marks
+from ledger.decide.table_options import PERSONAL_OPTION, unmatched_mark_names
 from ledger.events import TableEvent
 from ledger.events.imported import MetadataLogUpdated, SnapshotLogUpdated
 from ledger.log.request import Appended, CommitOptions
@@ -32,7 +32,7 @@ from ledger.model.iceberg_layout import (
     PartitionSpec,
     SortField,
     SortOrder,
-    same_spec,
+    has_same_layout,
 )
 from ledger.model.iceberg_objects import (
     MAIN,
@@ -45,9 +45,9 @@ from ledger.model.iceberg_objects import (
 )
 from ledger.state.table import TableState
 from ledger.table_handle import TableHandle
-from projections.iceberg.differences import counters, difference
+from projections.iceberg.differences import counter_change_events, metadata_change_events
 from projections.iceberg.expiry import Retention, expiring
-from projections.iceberg.imported_metadata import disagreements, metadata_of
+from projections.iceberg.imported_metadata import differing_fields, metadata_of
 from projections.iceberg.metadata_schema import (
     DecimalType,
     FixedType,
@@ -58,8 +58,8 @@ from projections.iceberg.metadata_schema import (
     Schema,
     StructType,
     Type,
-    check_features,
-    same_schema,
+    check_format_features,
+    is_same_schema,
     type_name,
 )
 from projections.iceberg.position import Names
@@ -73,7 +73,7 @@ from projections.iceberg.rest_updates import (
     table_update_from_json,
     update_to_json,
 )
-from projections.iceberg.schema_json import whole_number
+from projections.iceberg.schema_json import integer_property
 from projections.iceberg.table_metadata import (
     DEFAULT_PREVIOUS_VERSIONS,
     PREVIOUS_VERSIONS,
@@ -81,14 +81,14 @@ from projections.iceberg.table_metadata import (
     SEQUENCES_SINCE,
     SUPPORTED_VERSIONS,
     TableMetadata,
-    check_clocks,
     check_heads,
+    check_metadata_times,
 )
-from projections.importing.trial import Trial
+from projections.importing.trial import PlanningState
 
 
 @define
-class Batch:
+class UpdateBatch:
     """State of a batch of updates.
 
     Attributes:
@@ -118,7 +118,7 @@ class Batch:
     has_removed_snapshots: bool = False
 
 
-def nothing(format_version: int, now_ms: int) -> TableMetadata:
+def empty_metadata(format_version: int, now_ms: int) -> TableMetadata:
     """Return an empty table, before its first update."""
     return TableMetadata(
         format_version=format_version,
@@ -133,14 +133,16 @@ def nothing(format_version: int, now_ms: int) -> TableMetadata:
     )
 
 
-def add_schema(batch: Batch, schema: Schema) -> None:
+def add_schema(batch: UpdateBatch, schema: Schema) -> None:
     """Add a schema, or reuse an equal one."""
     table = batch.table
-    check_features(schema, table.format_version)
+    check_format_features(schema, table.format_version)
     last_column_id = max(table.last_column_id, schema.highest_field_id)
-    equal = next((each for each in table.schemas if same_schema(each, schema)), None)
+    equal = next((each for each in table.schemas if is_same_schema(each, schema)), None)
     if equal is None:
-        schema_id = _free_id([each.schema_id for each in table.schemas], table.current_schema_id)
+        schema_id = _next_free_id(
+            [each.schema_id for each in table.schemas], table.current_schema_id
+        )
         schemas = (*table.schemas, evolve(schema, schema_id=schema_id))
     elif last_column_id == table.last_column_id:
         # Only additions of this batch count as "the last one added".
@@ -154,16 +156,16 @@ def add_schema(batch: Batch, schema: Schema) -> None:
     batch.added_schemas.add(schema_id)
 
 
-def set_current_schema(batch: Batch, schema_id: int) -> None:
+def set_current_schema(batch: UpdateBatch, schema_id: int) -> None:
     """Make a schema the current one."""
-    wanted = _meant(schema_id, batch.last_schema_id, "schema")
+    wanted = _resolve_last_added_id(schema_id, batch.last_schema_id, "schema")
     if wanted == batch.table.current_schema_id:
         return
-    _check_known(wanted, batch.table.schemas_by_id, "current schema")
+    _check_id_exists(wanted, batch.table.schemas_by_id, "current schema")
     batch.table = evolve(batch.table, current_schema_id=wanted)
 
 
-def remove_schemas(batch: Batch, schema_ids: tuple[int, ...]) -> None:
+def remove_schemas(batch: UpdateBatch, schema_ids: tuple[int, ...]) -> None:
     """Remove schemas other than the current one."""
     table = batch.table
     if table.current_schema_id in schema_ids:
@@ -173,15 +175,15 @@ def remove_schemas(batch: Batch, schema_ids: tuple[int, ...]) -> None:
         batch.table = evolve(table, schemas=kept)
 
 
-def add_spec(batch: Batch, spec: PartitionSpec) -> None:
+def add_spec(batch: UpdateBatch, spec: PartitionSpec) -> None:
     """Add a partition spec, or reuse one with the same layout."""
     table = batch.table
-    same = next((each for each in table.partition_specs if same_spec(each, spec)), None)
+    same = next((each for each in table.partition_specs if has_same_layout(each, spec)), None)
     if same:
         batch.last_spec_id = None if batch.last_spec_id is None else same.spec_id
         return
-    _check_spec(spec, table)
-    spec_id = _free_id([each.spec_id for each in table.partition_specs], 0)
+    _check_partition_spec(spec, table)
+    spec_id = _next_free_id([each.spec_id for each in table.partition_specs], 0)
     batch.table = evolve(
         table,
         partition_specs=(*table.partition_specs, msgspec.structs.replace(spec, spec_id=spec_id)),
@@ -190,16 +192,16 @@ def add_spec(batch: Batch, spec: PartitionSpec) -> None:
     batch.last_spec_id = spec_id
 
 
-def set_default_spec(batch: Batch, spec_id: int) -> None:
+def set_default_spec(batch: UpdateBatch, spec_id: int) -> None:
     """Make a partition spec the default one."""
-    wanted = _meant(spec_id, batch.last_spec_id, "partition spec")
+    wanted = _resolve_last_added_id(spec_id, batch.last_spec_id, "partition spec")
     if wanted == batch.table.default_spec_id:
         return
-    _check_known(wanted, batch.table.specs_by_id, "default spec")
+    _check_id_exists(wanted, batch.table.specs_by_id, "default spec")
     batch.table = evolve(batch.table, default_spec_id=wanted)
 
 
-def remove_specs(batch: Batch, spec_ids: tuple[int, ...]) -> None:
+def remove_specs(batch: UpdateBatch, spec_ids: tuple[int, ...]) -> None:
     """Remove partition specs other than the default one."""
     table = batch.table
     if table.default_spec_id in spec_ids:
@@ -209,7 +211,7 @@ def remove_specs(batch: Batch, spec_ids: tuple[int, ...]) -> None:
         batch.table = evolve(table, partition_specs=kept)
 
 
-def add_sort_order(batch: Batch, order: SortOrder) -> None:
+def add_sort_order(batch: UpdateBatch, order: SortOrder) -> None:
     """Add a sort order, or reuse an equal one."""
     table = batch.table
     same = next((each for each in table.sort_orders if each.fields == order.fields), None)
@@ -219,21 +221,21 @@ def add_sort_order(batch: Batch, order: SortOrder) -> None:
     check_layout(order.fields, _current_schema(table))
     order_id = UNSORTED_ID
     if order.fields:
-        order_id = _free_id([each.order_id for each in table.sort_orders], UNSORTED_ID + 1)
+        order_id = _next_free_id([each.order_id for each in table.sort_orders], UNSORTED_ID + 1)
     batch.table = evolve(table, sort_orders=(*table.sort_orders, SortOrder(order_id, order.fields)))
     batch.last_order_id = order_id
 
 
-def set_default_sort_order(batch: Batch, order_id: int) -> None:
+def set_default_sort_order(batch: UpdateBatch, order_id: int) -> None:
     """Make a sort order the default one."""
-    wanted = _meant(order_id, batch.last_order_id, "sort order")
+    wanted = _resolve_last_added_id(order_id, batch.last_order_id, "sort order")
     if wanted == batch.table.default_sort_order_id:
         return
-    _check_known(wanted, batch.table.orders_by_id, "default sort order")
+    _check_id_exists(wanted, batch.table.orders_by_id, "default sort order")
     batch.table = evolve(batch.table, default_sort_order_id=wanted)
 
 
-def _check_spec(spec: PartitionSpec, table: TableMetadata) -> None:
+def _check_partition_spec(spec: PartitionSpec, table: TableMetadata) -> None:
     schema = _current_schema(table)
     check_layout(spec.fields, schema)
     names = [each.name for each in spec.fields]
@@ -261,11 +263,11 @@ def _current_schema(table: TableMetadata) -> Schema:
     return table.schema
 
 
-def _free_id(taken: list[int], lowest: int) -> int:
+def _next_free_id(taken: list[int], lowest: int) -> int:
     return max([lowest, *(each + 1 for each in taken)])
 
 
-def _meant(number: int, last_added: int | None, what: str) -> int:
+def _resolve_last_added_id(number: int, last_added: int | None, what: str) -> int:
     if number != NO_ID:
         return number
     if last_added is None:
@@ -273,7 +275,7 @@ def _meant(number: int, last_added: int | None, what: str) -> int:
     return last_added
 
 
-def _check_known(number: int, known: Container[int], role: str) -> None:
+def _check_id_exists(number: int, known: Container[int], role: str) -> None:
     if number not in known:
         raise InvalidInputError(f"the {role} cannot be {number}: the table has no such id")
 
@@ -301,18 +303,18 @@ def can_transform(transform: str, source: Type) -> bool:
         >>> can_transform("hour", PlainType("date")), can_transform("zorder", PlainType("date"))
         (False, True)
     """
-    name = _name(transform)
+    name = _transform_name(transform)
     if name == "identity":
         return (
             not isinstance(source, StructType | ListType | MapType)
-            and _kind(source) not in _NEVER_IDENTITY
+            and _type_kind(source) not in _NEVER_IDENTITY
         )
-    return name not in _SOURCES or _kind(source) in _SOURCES[name]
+    return name not in _SOURCES or _type_kind(source) in _SOURCES[name]
 
 
 def result_type(transform: str, source: Type) -> Type:
     """Return the type of a transform's values; those of an unknown one are strings."""
-    name = _name(transform)
+    name = _transform_name(transform)
     if name in _SAME:
         return source
     match _RESULTS.get(name):
@@ -331,7 +333,9 @@ def partition_type(spec: PartitionSpec, schema: Schema) -> StructType:
     """
     return StructType(
         tuple(
-            NestedField(each.field_id, each.name, _result(each, schema), required=False)
+            NestedField(
+                each.field_id, each.name, _transform_result_type(each, schema), required=False
+            )
             for each in spec.fields
         )
     )
@@ -369,16 +373,16 @@ def _check_source(each: PartitionField | SortField, source_id: int, schema: Sche
         raise InvalidInputError(f"{name}: {placed.name} is in a list or map")
 
 
-def _result(each: PartitionField, schema: Schema) -> Type:
+def _transform_result_type(each: PartitionField, schema: Schema) -> Type:
     placed = schema.by_id.get(each.sources[0])
     return result_type(each.transform, placed.field.type if placed else PlainType("unknown"))
 
 
-def _name(transform: str) -> str:
+def _transform_name(transform: str) -> str:
     return transform.partition("[")[0]
 
 
-def _kind(source: Type) -> str:
+def _type_kind(source: Type) -> str:
     match source:
         case PlainType(name=name):
             return name
@@ -393,7 +397,7 @@ def _kind(source: Type) -> str:
 _File = TypeVar("_File", StatisticsFile, PartitionStatisticsFile)
 
 
-def add_snapshot(batch: Batch, snapshot: IcebergSnapshot) -> None:
+def add_snapshot(batch: UpdateBatch, snapshot: IcebergSnapshot) -> None:
     """Add a snapshot that no ref points to yet."""
     table = batch.table
     if not (table.schemas and table.partition_specs and table.sort_orders):
@@ -421,7 +425,7 @@ def add_snapshot(batch: Batch, snapshot: IcebergSnapshot) -> None:
     batch.added_snapshots.add(snapshot.snapshot_id)
 
 
-def set_ref(batch: Batch, name: str, ref: SnapshotRef) -> None:
+def set_ref(batch: UpdateBatch, name: str, ref: SnapshotRef) -> None:
     """Point a branch or tag to a snapshot."""
     table = batch.table
     if table.refs.get(name) == ref:
@@ -431,11 +435,11 @@ def set_ref(batch: Batch, name: str, ref: SnapshotRef) -> None:
     if name == MAIN:
         if ref.type != "branch":
             raise InvalidInputError("main is a branch and cannot be a tag")
-        _set_current(batch, ref.snapshot_id)
+        _set_current_snapshot(batch, ref.snapshot_id)
     batch.table = evolve(batch.table, refs={**table.refs, name: ref})
 
 
-def remove_ref(batch: Batch, name: str) -> None:
+def remove_ref(batch: UpdateBatch, name: str) -> None:
     """Remove a branch or tag; without `main` there is no current snapshot."""
     if name not in batch.table.refs:
         return
@@ -445,7 +449,7 @@ def remove_ref(batch: Batch, name: str) -> None:
         batch.table = evolve(batch.table, current_snapshot_id=None)
 
 
-def remove_snapshots(batch: Batch, snapshot_ids: tuple[int, ...]) -> None:
+def remove_snapshots(batch: UpdateBatch, snapshot_ids: tuple[int, ...]) -> None:
     """Remove snapshots, their statistics, and refs that point to them."""
     gone = batch.snapshots.keys() & set(snapshot_ids)
     if not gone:
@@ -457,41 +461,41 @@ def remove_snapshots(batch: Batch, snapshot_ids: tuple[int, ...]) -> None:
     batch.table = evolve(
         table,
         snapshots=tuple(each for each in table.snapshots if each.snapshot_id not in gone),
-        statistics=_without(table.statistics, gone),
-        partition_statistics=_without(table.partition_statistics, gone),
+        statistics=_files_of_other_snapshots(table.statistics, gone),
+        partition_statistics=_files_of_other_snapshots(table.partition_statistics, gone),
     )
     for name, ref in table.refs.items():
         if ref.snapshot_id not in batch.snapshots:
             remove_ref(batch, name)
 
 
-def set_statistics(batch: Batch, file: StatisticsFile) -> None:
+def set_statistics(batch: UpdateBatch, file: StatisticsFile) -> None:
     """Set a snapshot's statistics file, replacing an earlier one."""
-    others = _without(batch.table.statistics, {file.snapshot_id})
+    others = _files_of_other_snapshots(batch.table.statistics, {file.snapshot_id})
     batch.table = evolve(batch.table, statistics=(*others, file))
 
 
-def remove_statistics(batch: Batch, snapshot_id: int) -> None:
+def remove_statistics(batch: UpdateBatch, snapshot_id: int) -> None:
     """Remove a snapshot's statistics file."""
-    kept = _without(batch.table.statistics, {snapshot_id})
+    kept = _files_of_other_snapshots(batch.table.statistics, {snapshot_id})
     if kept != batch.table.statistics:
         batch.table = evolve(batch.table, statistics=kept)
 
 
-def set_partition_statistics(batch: Batch, file: PartitionStatisticsFile) -> None:
+def set_partition_statistics(batch: UpdateBatch, file: PartitionStatisticsFile) -> None:
     """Set a snapshot's partition statistics file, replacing an earlier one."""
-    others = _without(batch.table.partition_statistics, {file.snapshot_id})
+    others = _files_of_other_snapshots(batch.table.partition_statistics, {file.snapshot_id})
     batch.table = evolve(batch.table, partition_statistics=(*others, file))
 
 
-def remove_partition_statistics(batch: Batch, snapshot_id: int) -> None:
+def remove_partition_statistics(batch: UpdateBatch, snapshot_id: int) -> None:
     """Remove a snapshot's partition statistics file."""
-    kept = _without(batch.table.partition_statistics, {snapshot_id})
+    kept = _files_of_other_snapshots(batch.table.partition_statistics, {snapshot_id})
     if kept != batch.table.partition_statistics:
         batch.table = evolve(batch.table, partition_statistics=kept)
 
 
-def finished_log(batch: Batch) -> tuple[SnapshotLogEntry, ...]:
+def stored_snapshot_log(batch: UpdateBatch) -> tuple[SnapshotLogEntry, ...]:
     """Return the snapshot log as it is stored.
 
     Snapshots that a later update of the batch replaced were never current for a reader, so they
@@ -517,7 +521,7 @@ def finished_log(batch: Batch) -> tuple[SnapshotLogEntry, ...]:
     return tuple(kept)
 
 
-def _set_current(batch: Batch, snapshot_id: int) -> None:
+def _set_current_snapshot(batch: UpdateBatch, snapshot_id: int) -> None:
     added = snapshot_id in batch.added_snapshots
     if added:
         batch.made_current.add(snapshot_id)
@@ -546,7 +550,9 @@ def _next_row_id(table: TableMetadata, snapshot: IcebergSnapshot) -> int:
     return table.next_row_id + snapshot.added_rows
 
 
-def _without(files: tuple[_File, ...], snapshot_ids: set[int]) -> tuple[_File, ...]:
+def _files_of_other_snapshots(
+    files: tuple[_File, ...], snapshot_ids: set[int]
+) -> tuple[_File, ...]:
     return tuple(each for each in files if each.snapshot_id not in snapshot_ids)
 
 
@@ -576,27 +582,27 @@ def apply_updates(
         InvalidInputError: An update contradicts the table or the updates before it.
     """
     changes = list(batch)
-    start = base or nothing(_first_version(changes), now_ms)
-    state = Batch(start, now_ms)
+    start = base or empty_metadata(_initial_format_version(changes), now_ms)
+    state = UpdateBatch(start, now_ms)
     for update in changes:
-        _apply(state, update)
+        _apply_update(state, update)
     if base is not None and state.table is base:
         return base
-    return _finished(state, base, previous_location)
+    return _finish_metadata(state, base, previous_location)
 
 
-def _apply(batch: Batch, update: TableUpdate) -> None:
+def _apply_update(batch: UpdateBatch, update: TableUpdate) -> None:
     if isinstance(update, updates.LayoutUpdate):
-        _apply_to_layouts(batch, update)
+        _apply_layout_update(batch, update)
     elif isinstance(update, updates.SnapshotUpdate):
-        _apply_to_snapshots(batch, update)
+        _apply_snapshot_update(batch, update)
     elif isinstance(update, updates.KeyUpdate):
-        _apply_to_keys(batch, update)
+        _apply_key_update(batch, update)
     else:
-        _apply_to_table(batch, update)
+        _apply_table_update(batch, update)
 
 
-def _apply_to_layouts(batch: Batch, update: updates.LayoutUpdate) -> None:
+def _apply_layout_update(batch: UpdateBatch, update: updates.LayoutUpdate) -> None:
     match update:
         case updates.AddSchema(schema=schema):
             add_schema(batch, schema)
@@ -618,7 +624,7 @@ def _apply_to_layouts(batch: Batch, update: updates.LayoutUpdate) -> None:
             assert_never(update)
 
 
-def _apply_to_snapshots(batch: Batch, update: updates.SnapshotUpdate) -> None:
+def _apply_snapshot_update(batch: UpdateBatch, update: updates.SnapshotUpdate) -> None:
     match update:
         case updates.AddSnapshot(snapshot=snapshot):
             add_snapshot(batch, snapshot)
@@ -640,7 +646,7 @@ def _apply_to_snapshots(batch: Batch, update: updates.SnapshotUpdate) -> None:
             assert_never(update)
 
 
-def _apply_to_keys(batch: Batch, update: updates.KeyUpdate) -> None:
+def _apply_key_update(batch: UpdateBatch, update: updates.KeyUpdate) -> None:
     keys = batch.table.encryption_keys
     match update:
         case updates.AddEncryptionKey(encryption_key=key):
@@ -654,14 +660,14 @@ def _apply_to_keys(batch: Batch, update: updates.KeyUpdate) -> None:
             assert_never(update)
 
 
-def _apply_to_table(batch: Batch, update: updates.SharedUpdate) -> None:
+def _apply_table_update(batch: UpdateBatch, update: updates.SharedUpdate) -> None:
     table = batch.table
     match update:
         case updates.AssignUuid(uuid=uuid):
             if uuid != table.table_uuid:
                 batch.table = evolve(table, table_uuid=uuid)
         case updates.UpgradeFormatVersion(format_version=version):
-            _upgrade(batch, version)
+            _upgrade_format_version(batch, version)
         case updates.SetLocation(location=location):
             if location.removesuffix("/") != table.location:
                 batch.table = evolve(table, location=location)
@@ -676,7 +682,7 @@ def _apply_to_table(batch: Batch, update: updates.SharedUpdate) -> None:
             assert_never(update)
 
 
-def _upgrade(batch: Batch, version: int) -> None:
+def _upgrade_format_version(batch: UpdateBatch, version: int) -> None:
     now = batch.table.format_version
     if version > SUPPORTED_VERSIONS[-1]:
         raise UnsupportedError(
@@ -688,7 +694,7 @@ def _upgrade(batch: Batch, version: int) -> None:
         batch.table = evolve(batch.table, format_version=version)
 
 
-def _first_version(changes: list[TableUpdate]) -> int:
+def _initial_format_version(changes: list[TableUpdate]) -> int:
     named = (
         each.format_version for each in changes if isinstance(each, updates.UpgradeFormatVersion)
     )
@@ -698,13 +704,13 @@ def _first_version(changes: list[TableUpdate]) -> int:
     return version
 
 
-def _finished(
-    state: Batch, base: TableMetadata | None, previous_location: str | None
+def _finish_metadata(
+    state: UpdateBatch, base: TableMetadata | None, previous_location: str | None
 ) -> TableMetadata:
     table = evolve(
         state.table,
         last_updated_ms=state.now_ms,
-        snapshot_log=finished_log(state),
+        snapshot_log=stored_snapshot_log(state),
         metadata_log=_metadata_log(state.table, base, previous_location),
     )
     if not table.table_uuid and base is None:
@@ -714,7 +720,7 @@ def _finished(
     check_layout(table.spec.fields, table.schema)
     check_layout(table.sort_order.fields, table.schema)
     check_heads(table)
-    check_clocks(table)
+    check_metadata_times(table)
     return table
 
 
@@ -723,7 +729,7 @@ def _metadata_log(
 ) -> tuple[MetadataLogEntry, ...]:
     if base is None or previous_location is None:
         return table.metadata_log
-    most = max(1, whole_number(table.properties, PREVIOUS_VERSIONS, DEFAULT_PREVIOUS_VERSIONS))
+    most = max(1, integer_property(table.properties, PREVIOUS_VERSIONS, DEFAULT_PREVIOUS_VERSIONS))
     entry = MetadataLogEntry(base.last_updated_ms, previous_location)
     return (*table.metadata_log, entry)[-most:]
 
@@ -764,7 +770,7 @@ def commit_updates(
     wanted = [*map(requirement_to_json, required), *map(update_to_json, batch)]
     return table.commit_events(
         ["icebergUpdates", wanted],
-        lambda state: decided(state, table.location, lambda _: batch, required),
+        lambda state: decide_update_events(state, table.location, lambda _: batch, required),
         **options,
     )
 
@@ -786,14 +792,14 @@ def expire_snapshots(
     """
     return table.commit_events(
         ["icebergExpiry", retention.older_than_ms, retention.retain_last, now_ms],
-        lambda state: decided(
+        lambda state: decide_update_events(
             state, table.location, lambda found: expiring(found, retention, now_ms=now_ms)
         ),
         **options,
     )
 
 
-def decided(
+def decide_update_events(
     state: TableState,
     location: str,
     batch_of: Callable[[TableMetadata], Sequence[TableUpdate]],
@@ -818,25 +824,27 @@ def decided(
     after = apply_updates(before, batch_of(before), now_ms=before.last_updated_ms)
     if after is before:
         return ()
-    _check_kept(before, after)
-    trial = Trial(state, state.effective_millis)
+    _check_ledger_owned_parts(before, after)
+    trial = PlanningState(state, state.effective_millis)
     # The snapshot log follows from the removed snapshots.
     changed = [
         each
-        for each in difference(trial, before, after)
+        for each in metadata_change_events(trial, before, after)
         if not isinstance(each, SnapshotLogUpdated | MetadataLogUpdated)
     ]
     reached = trial.after(changed, state.effective_millis, "")
-    events = (*changed, *counters(reached, after))
+    events = (*changed, *counter_change_events(reached, after))
     reached = trial.after(events, state.effective_millis, "")
     made = metadata_of(reached, lambda each: f"{location}/{names.manifest_list(each)}")
-    wrong = [each for each in disagreements(made, after) if each not in _OF_COMMITS]
+    wrong = [each for each in differing_fields(made, after) if each not in _OF_COMMITS]
     if wrong:
         raise UnsupportedError(
             f"the ledger cannot commit these updates: {', '.join(wrong)} would differ from what "
             "they ask for; commit them one by one to find the one that it cannot"
         )
-    lost = lost_marks(reached.schema.options.get(PERSONAL_OPTION, ""), reached.schema.fields)
+    lost = unmatched_mark_names(
+        reached.schema.options.get(PERSONAL_OPTION, ""), reached.schema.fields
+    )
     if lost:
         raise InvalidChangeError(
             f"column {lost[0]} is marked as personal, and the updates rename or drop it: change it "
@@ -845,7 +853,7 @@ def decided(
     return events
 
 
-def _check_kept(before: TableMetadata, after: TableMetadata) -> None:
+def _check_ledger_owned_parts(before: TableMetadata, after: TableMetadata) -> None:
     """Reject updates of metadata that only the ledger sets.
 
     Raises:
@@ -865,7 +873,8 @@ def _check_kept(before: TableMetadata, after: TableMetadata) -> None:
         "change the encryption keys; the ledger writes nothing that is encrypted": (
             before.encryption_keys != after.encryption_keys
         ),
-        "change options of the ledger; Table.alter does": _own(before) != _own(after),
+        "change options of the ledger; Table.alter does": _ledger_options_of(before)
+        != _ledger_options_of(after),
     }
     for reason, is_wrong in checks.items():
         if is_wrong:
@@ -874,6 +883,6 @@ def _check_kept(before: TableMetadata, after: TableMetadata) -> None:
             )
 
 
-def _own(metadata: TableMetadata) -> dict[str, str]:
+def _ledger_options_of(metadata: TableMetadata) -> dict[str, str]:
     properties = metadata.properties.items()
     return {key: value for key, value in properties if key.startswith(_LEDGER_OPTIONS)}

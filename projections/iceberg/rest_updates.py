@@ -28,14 +28,14 @@ from ledger.model.iceberg_objects import (
     RefType,
     SnapshotRef,
     StatisticsFile,
-    checked_ref,
-    checked_snapshot,
+    validate_foreign_ref,
+    validate_foreign_snapshot,
 )
 from projections.iceberg.metadata_schema import Schema
 from projections.iceberg.schema_json import (
-    converted,
-    encoded,
-    kebab,
+    convert_record,
+    encode_record,
+    kebab_case,
     schema_from_json,
     schema_to_json,
 )
@@ -49,7 +49,7 @@ class _Update(
     rename="kebab",
     omit_defaults=True,
     tag_field="action",
-    tag=kebab,
+    tag=kebab_case,
 ):
     pass
 
@@ -236,7 +236,7 @@ TableUpdate: TypeAlias = SharedUpdate | LayoutUpdate | SnapshotUpdate | KeyUpdat
 
 # msgspec would decode a schema by its attributes, so `schema_json` reads it.
 _TABLE_RECORDS: Any = Union[tuple(set(get_args(TableUpdate)) - {AddSchema})]  # noqa: UP007
-_ADD_SCHEMA = kebab(AddSchema.__name__)
+_ADD_SCHEMA = kebab_case(AddSchema.__name__)
 _OLD_NAMES = {
     "set-properties": ("updated", "updates"),
     "remove-properties": ("removed", "removals"),
@@ -256,18 +256,18 @@ def table_update_from_json(obj: Any) -> TableUpdate:
         >>> table_update_from_json({"action": "remove-snapshots", "snapshot-ids": [1]})
         RemoveSnapshots(snapshot_ids=(1,))
     """
-    return cast("TableUpdate", _from_json(obj))
+    return cast("TableUpdate", _update_from_json(obj))
 
 
 def update_to_json(update: TableUpdate) -> dict[str, Any]:
     """Return an update's JSON."""
     if isinstance(update, AddSchema):
         return {"action": _ADD_SCHEMA, "schema": schema_to_json(update.schema)}
-    content: dict[str, Any] = msgspec.json.decode(encoded(update))
+    content: dict[str, Any] = msgspec.json.decode(encode_record(update))
     return content
 
 
-def _from_json(obj: Any) -> Any:
+def _update_from_json(obj: Any) -> Any:
     action = obj.get("action") if isinstance(obj, dict) else None
     if action == _ADD_SCHEMA:
         if "schema" not in obj:
@@ -276,16 +276,16 @@ def _from_json(obj: Any) -> Any:
     if isinstance(action, str) and action in _OLD_NAMES:
         old, name = _OLD_NAMES[action]
         obj = {name: obj[old], **obj} if old in obj else obj
-    found = converted(obj, _TABLE_RECORDS, f"update {action}" if action else "update")
+    found = convert_record(obj, _TABLE_RECORDS, f"update {action}" if action else "update")
     if isinstance(found, AddSnapshot):
-        return AddSnapshot(snapshot=checked_snapshot(found.snapshot))
+        return AddSnapshot(snapshot=validate_foreign_snapshot(found.snapshot))
     if isinstance(found, SetSnapshotRef):
-        checked_ref(found.ref)
+        validate_foreign_ref(found.ref)
     return found
 
 
 class _Requirement(
-    msgspec.Struct, frozen=True, kw_only=True, rename="kebab", tag_field="type", tag=kebab
+    msgspec.Struct, frozen=True, kw_only=True, rename="kebab", tag_field="type", tag=kebab_case
 ):
     pass
 
@@ -363,12 +363,12 @@ def requirement_from_json(obj: Any) -> TableRequirement:
         >>> requirement_from_json({"type": "assert-default-spec-id", "default-spec-id": 0})
         AssertDefaultSpecId(default_spec_id=0)
     """
-    return cast("TableRequirement", converted(obj, _RECORDS, "requirement"))
+    return cast("TableRequirement", convert_record(obj, _RECORDS, "requirement"))
 
 
 def requirement_to_json(requirement: TableRequirement) -> dict[str, Any]:
     """Return a requirement's JSON."""
-    content: dict[str, Any] = msgspec.json.decode(encoded(requirement))
+    content: dict[str, Any] = msgspec.json.decode(encode_record(requirement))
     return content
 
 
@@ -385,7 +385,7 @@ def check_requirements(
         StaleBaseError: A requirement does not hold.
     """
     for requirement in requirements:
-        _check(base, requirement)
+        _check_requirement(base, requirement)
 
 
 def requirements_of(
@@ -400,7 +400,9 @@ def requirements_of(
     required: list[TableRequirement] = [AssertTableUuid(uuid=base.table_uuid or "")]
     for update in batch:
         # A ref is required at its first position, however often the batch moves it.
-        required.extend(each for each in _called_for(base, update) if each not in required)
+        required.extend(
+            each for each in _requirements_of_update(base, update) if each not in required
+        )
     return required
 
 
@@ -412,7 +414,7 @@ def requirements_of_replacement(
     return [each for each in requirements_of(base, batch) if isinstance(each, kept)]
 
 
-def _called_for(  # noqa: PLR0911 - one return per case
+def _requirements_of_update(  # noqa: PLR0911 - one return per case
     base: TableMetadata, update: TableUpdate
 ) -> list[TableRequirement]:
     match update:
@@ -434,15 +436,18 @@ def _called_for(  # noqa: PLR0911 - one return per case
         case RemoveSchemas():
             return [
                 AssertCurrentSchemaId(current_schema_id=base.current_schema_id),
-                *_branches(base),
+                *_require_other_branches(base),
             ]
         case RemovePartitionSpecs():
-            return [AssertDefaultSpecId(default_spec_id=base.default_spec_id), *_branches(base)]
+            return [
+                AssertDefaultSpecId(default_spec_id=base.default_spec_id),
+                *_require_other_branches(base),
+            ]
         case _:
             return []
 
 
-def _branches(base: TableMetadata) -> list[AssertRefSnapshotId]:
+def _require_other_branches(base: TableMetadata) -> list[AssertRefSnapshotId]:
     """Require all branches but `main` to be unchanged, so none uses what is being removed."""
     return [
         AssertRefSnapshotId(ref=name, snapshot_id=ref.snapshot_id)
@@ -451,19 +456,19 @@ def _branches(base: TableMetadata) -> list[AssertRefSnapshotId]:
     ]
 
 
-def _check(base: TableMetadata | None, requirement: TableRequirement) -> None:
+def _check_requirement(base: TableMetadata | None, requirement: TableRequirement) -> None:
     if isinstance(requirement, AssertCreate):
         if base is not None:
             raise StaleBaseError("the table exists; load it and commit to it")
         return
     if base is None:
         raise StaleBaseError("the table does not exist, so no requirement on it can hold")
-    wanted, found, what = _compared(base, requirement)
+    wanted, found, what = _required_and_actual(base, requirement)
     if wanted != found:
-        raise _changed(what, wanted, found)
+        raise _stale_base_error(what, wanted, found)
 
 
-def _compared(  # noqa: PLR0911 - one return per case
+def _required_and_actual(  # noqa: PLR0911 - one return per case
     base: TableMetadata, requirement: _OfTheBase
 ) -> tuple[object, object, str]:
     match requirement:
@@ -486,7 +491,7 @@ def _compared(  # noqa: PLR0911 - one return per case
             assert_never(requirement)
 
 
-def _changed(what: str, wanted: object, found: object) -> StaleBaseError:
+def _stale_base_error(what: str, wanted: object, found: object) -> StaleBaseError:
     return StaleBaseError(f"{what} should be {wanted} and is {found}; load it again")
 
 

@@ -26,7 +26,7 @@ from pyiceberg.io.fsspec import FsspecInputFile
 from pyiceberg.schema import Accessor, Schema
 from pyiceberg.table import DataScan, FileScanTask
 
-from ledger.files.live import lost_names, named_files, names_files
+from ledger.files.live import find_lost_file_names, is_position_delete_file, read_named_data_files
 from ledger.locations import below
 from ledger.model import types as t
 from ledger.model.errors import DamagedLogError, NotFoundError, UnsupportedError
@@ -78,26 +78,26 @@ class RowFiles(FileIO):
         """
         body = self._made.get(location)
         if body is not None:
-            return _MadeFile(location, body)
+            return _MemoryInputFile(location, body)
         filesystem, inside = self._access.open(self._reached(location))
-        return _File(inside, filesystem)
+        return _StoredInputFile(inside, filesystem)
 
     def new_output(self, location: str) -> OutputFile:
         """Raise an error: writing is not supported."""
-        raise _only_read(location)
+        raise _read_only_error(location)
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
         """Raise an error: deleting is not supported."""
-        raise _only_read(location)
+        raise _read_only_error(location)
 
 
-def _only_read(location: object) -> UnsupportedError:
+def _read_only_error(location: object) -> UnsupportedError:
     return UnsupportedError(
         f"{location} cannot be changed through a scan: commit to the ledger instead"
     )
 
 
-class _File(FsspecInputFile):
+class _StoredInputFile(FsspecInputFile):
     def open(self, seekable: bool = True) -> InputStream:  # noqa: FBT001, FBT002 - PyIceberg's
         """Open the file.
 
@@ -115,7 +115,7 @@ class _File(FsspecInputFile):
         return stream
 
 
-class _MadeFile(InputFile):
+class _MemoryInputFile(InputFile):
     def __init__(self, location: str, body: bytes) -> None:
         super().__init__(location=location)
         self._body = body
@@ -145,11 +145,11 @@ def refuse_lost_deletes(table: TableHandle, files: Iterable[FileChange], io: Row
         UnsupportedError: A delete file names a file at another location.
     """
     for each in files:
-        if not names_files(each):
+        if not is_position_delete_file(each):
             continue
         uri = table_uri(table, each.path)
         with io.new_input(uri).open() as body:
-            lost = lost_names(table, named_files(body.read(), uri))
+            lost = find_lost_file_names(table, read_named_data_files(body.read(), uri))
         if lost:
             raise UnsupportedError(
                 f"{uri} deletes rows of {lost[0]}, which was never in {table.identifier} at "
@@ -191,7 +191,9 @@ class RowScan(DataScan):
         Raises:
             DamagedLogError: The projected files differ from the ledger's plan.
         """
-        everything = list(self._with(DataScan, row_filter=AlwaysTrue()).plan_files())
+        everything = list(
+            self._replace_scan_properties(DataScan, row_filter=AlwaysTrue()).plan_files()
+        )
         found = [
             FileScanTask(each.file, each.delete_files, self._residuals[each.file.file_path])
             for each in everything
@@ -213,7 +215,7 @@ class RowScan(DataScan):
         also = parse(expr) if isinstance(expr, str) else expr
         narrowed = {path: e.And(each, also) for path, each in self._residuals.items()}
         row_filter = e.And(self.row_filter, also)
-        scan: RowScan = self._with(
+        scan: RowScan = self._replace_scan_properties(
             RowScan, location=self._location, row_filter=row_filter, residuals=narrowed
         )
         return scan
@@ -221,12 +223,12 @@ class RowScan(DataScan):
     def update(self, **overrides: Any) -> Any:
         """Return this scan with changed properties; those that change its files go to PyIceberg."""
         if overrides.keys() <= _OF_THE_SAME_FILES:
-            return self._with(
+            return self._replace_scan_properties(
                 RowScan, location=self._location, residuals=self._residuals, **overrides
             )
-        return self._with(DataScan, **overrides)
+        return self._replace_scan_properties(DataScan, **overrides)
 
-    def _with(self, kind: Any, **overrides: Any) -> Any:
+    def _replace_scan_properties(self, kind: Any, **overrides: Any) -> Any:
         return kind(**{**{each: getattr(self, each) for each in _PROPERTIES}, **overrides})
 
 
@@ -277,29 +279,29 @@ def row_filter(expression: Expression, schema: Schema) -> e.BooleanExpression:
         case Not(part=part):
             return e.Not(row_filter(part, schema))
         case Predicate():
-            return _predicate(expression, schema)
+            return _predicate_expression(expression, schema)
 
 
-def _predicate(predicate: Predicate, schema: Schema) -> e.BooleanExpression:
+def _predicate_expression(predicate: Predicate, schema: Schema) -> e.BooleanExpression:
     column, op = predicate.column, predicate.op
     name = schema.find_column_name(column.id)
-    if name is not None and name.count(".") > _depth(schema.accessor_for_field(column.id)):
+    if name is not None and name.count(".") > _struct_depth(schema.accessor_for_field(column.id)):
         raise UnsupportedError(
             f"PyIceberg cannot filter by {name}, since a name in it has a dot; leave the condition "
             "out and filter the rows that come, or rename the column"
         )
-    values = [_literal(each, column.type) for each in predicate.values]
-    made = _among(name, op, values) if op in _EACH else _MADE[op](name, *values)
+    values = [_pyiceberg_literal(each, column.type) for each in predicate.values]
+    made = _membership_expression(name, op, values) if op in _EACH else _MADE[op](name, *values)
     # PyIceberg alone answers for NULL differently, depending on how the file was written.
     return e.And(_MADE[Op.NOT_NULL](name), made) if op in NEGATIVE else made
 
 
-def _depth(accessor: Accessor) -> int:
+def _struct_depth(accessor: Accessor) -> int:
     """Return the number of structs around a column."""
-    return 0 if accessor.inner is None else 1 + _depth(accessor.inner)
+    return 0 if accessor.inner is None else 1 + _struct_depth(accessor.inner)
 
 
-def _among(name: str | None, op: Op, values: Sequence[Any]) -> e.BooleanExpression:
+def _membership_expression(name: str | None, op: Op, values: Sequence[Any]) -> e.BooleanExpression:
     made: e.BooleanExpression
     if not any(isinstance(each, float) for each in values):
         made = _MADE[op](name, set(values))
@@ -311,7 +313,7 @@ def _among(name: str | None, op: Op, values: Sequence[Any]) -> e.BooleanExpressi
     return made
 
 
-def _literal(value: Any, data_type: t.DataType) -> Any:
+def _pyiceberg_literal(value: Any, data_type: t.DataType) -> Any:
     """Return a value in PyIceberg's form: dates and timestamps are the same integers there."""
     match data_type:
         case t.DecimalType(scale=scale):

@@ -13,7 +13,7 @@ from ledger.model.errors import (
     StoreError,
     UnsupportedError,
 )
-from ledger.model.messages import meant
+from ledger.model.messages import name_hint
 from ledger.observing.telemetry import warn
 from ledger.planning.filter import Filter, parse_filter
 from ledger.state.iceberg_origin import IcebergOrigin
@@ -23,7 +23,7 @@ from projections.iceberg.imported import metadata_of_imported, render_imported
 from projections.iceberg.materialise import ICEBERG, advance
 from projections.iceberg.position import RENDERER, IcebergPosition, Names
 from projections.iceberg.project import Projection
-from projections.materialising import nobody, outputs_of, target_state
+from projections.materialising import ignore_progress, outputs_of, target_state
 from projections.outputs import MemoryOutputs
 
 if TYPE_CHECKING:
@@ -70,13 +70,13 @@ def scan(
             '"lakeledger[iceberg]"'
         ) from error
     if isinstance(at.state.origin, IcebergOrigin):
-        metadata, made = _imported(table, at)
+        metadata, made = _imported_metadata(table, at)
         schema = metadata.schema()
         return DataScan(
             table_metadata=metadata,
             io=RowFiles(table.file_access, made, table.reached),
             row_filter=row_filter(parse_filter(where, at.schema), schema),
-            selected_fields=_selected(columns, schema),
+            selected_fields=_selected_columns(columns, schema),
         )
     if table.location.startswith("memory://"):
         raise UnsupportedError(
@@ -85,7 +85,7 @@ def scan(
         )
     # Before anything is written: an invalid filter needs no files.
     plan = at.plan(where)
-    metadata, made = _published(table, at) or _rendered(table, at)
+    metadata, made = _published_metadata_at(table, at) or _render_metadata_at(table, at)
     schema = metadata.schema()
     files = RowFiles(table.file_access, made, table.reached)
     refuse_lost_deletes(table, (each.file for each in plan.files), files)
@@ -94,7 +94,7 @@ def scan(
         table_metadata=metadata,
         io=files,
         row_filter=row_filter(parse_filter(where, at.schema), schema),
-        selected_fields=_selected(columns, schema),
+        selected_fields=_selected_columns(columns, schema),
         residuals={
             table_uri(table, each.file.path): row_filter(each.residual, schema)
             for each in plan.files
@@ -103,25 +103,33 @@ def scan(
     )
 
 
-def _imported(table: TableHandle, at: TableAt) -> tuple[TableMetadata, Mapping[str, bytes]]:
+def _imported_metadata(
+    table: TableHandle, at: TableAt
+) -> tuple[TableMetadata, Mapping[str, bytes]]:
     """Return the metadata of an imported table at an instant, and files generated in memory."""
     made = MemoryOutputs()
-    if at.state.lists_files and at.state.snapshot is not None and not _is_published(table, at):
-        render_imported(table, made, target_state(table, at.version), nobody)
+    if (
+        at.state.lists_files
+        and at.state.snapshot is not None
+        and not _is_manifest_list_intact(table, at)
+    ):
+        render_imported(table, made, target_state(table, at.version), ignore_progress)
     then = {
         "current_snapshot_id": at.state.last_snapshot_id or None,
         "current_schema_id": at.schema.id,
     }
-    metadata: TableMetadata = _parsed(metadata_of_imported(table, at.state)).model_copy(update=then)
+    metadata: TableMetadata = _parse_pyiceberg_metadata(
+        metadata_of_imported(table, at.state)
+    ).model_copy(update=then)
     return metadata, {f"{table.location}/{each}": body for each, body in made.files.items()}
 
 
-def _is_published(table: TableHandle, at: TableAt) -> bool:
+def _is_manifest_list_intact(table: TableHandle, at: TableAt) -> bool:
     """Return whether the manifest list of the ledger's own snapshot exists and is trusted."""
     if table.setting.trust == "log":
         return False
     position = positions.FILE.load(table.log.store, table.log.layout)
-    if not position.leads_on(table.location):
+    if not position.can_continue_at(table.location):
         return False
     try:
         advance(table)
@@ -132,13 +140,15 @@ def _is_published(table: TableHandle, at: TableAt) -> bool:
     return outputs_of(table).read(names.manifest_list(at.state.last_snapshot_id)) is not None
 
 
-def _published(table: TableHandle, at: TableAt) -> tuple[TableMetadata, Mapping[str, bytes]] | None:
+def _published_metadata_at(
+    table: TableHandle, at: TableAt
+) -> tuple[TableMetadata, Mapping[str, bytes]] | None:
     """Return the newest metadata, set back to an instant; None if that is not possible."""
     if table.setting.trust == "log":
         # A writer at the location may change projected files as well, so they are made in memory.
         return None
     position = positions.FILE.load(table.log.store, table.log.layout)
-    if position.renderer == RENDERER and not position.leads_on(table.location):
+    if position.renderer == RENDERER and not position.can_continue_at(table.location):
         # Readers may use the files at the other location, and this read must not replace them.
         warn(
             "projections.iceberg",
@@ -158,7 +168,7 @@ def _published(table: TableHandle, at: TableAt) -> tuple[TableMetadata, Mapping[
     body = outputs_of(table).read(Names(at.state.table_id).metadata(version))
     if body is None or version < at.version:
         return None
-    metadata = _parsed(body)
+    metadata = _parse_pyiceberg_metadata(body)
     snapshot_id = at.state.last_snapshot_id
     if snapshot_id and metadata.snapshot_by_id(snapshot_id) is None:
         return None
@@ -166,35 +176,37 @@ def _published(table: TableHandle, at: TableAt) -> tuple[TableMetadata, Mapping[
     # snapshot; so both are set back together.
     then = {
         "current_snapshot_id": snapshot_id or None,
-        "current_schema_id": _schema_id(position, at.schema.id),
+        "current_schema_id": _iceberg_schema_id(position, at.schema.id),
     }
     return metadata.model_copy(update=then), {}
 
 
-def _schema_id(position: IcebergPosition, ledger_id: int) -> int:
+def _iceberg_schema_id(position: IcebergPosition, ledger_id: int) -> int:
     return [iceberg_id for first, iceberg_id in position.schema_ids if first <= ledger_id][-1]
 
 
-def _rendered(table: TableHandle, at: TableAt) -> tuple[TableMetadata, Mapping[str, bytes]]:
+def _render_metadata_at(
+    table: TableHandle, at: TableAt
+) -> tuple[TableMetadata, Mapping[str, bytes]]:
     """Return the metadata of a version, and the files needed to read it, made in memory."""
     made, target = MemoryOutputs(), target_state(table, at.version)
     ICEBERG.refuse_undeclared(table, target)
-    Projection(table, made, IcebergPosition(), target).render(nobody)
+    Projection(table, made, IcebergPosition(), target).render(ignore_progress)
     path = Names(at.state.table_id).metadata(at.version)
-    metadata = _parsed(made.files[path])
+    metadata = _parse_pyiceberg_metadata(made.files[path])
     if at.schema.id != at.state.schema.id:
         snapshot = metadata.snapshot_by_id(at.state.last_snapshot_id)
         metadata = metadata.model_copy(update={"current_schema_id": snapshot.schema_id})
     return metadata, {f"{table.location}/{each}": body for each, body in made.files.items()}
 
 
-def _parsed(body: bytes) -> Any:
+def _parse_pyiceberg_metadata(body: bytes) -> Any:
     from pyiceberg.table.metadata import TableMetadataUtil
 
     return TableMetadataUtil.parse_raw(body.decode())
 
 
-def _selected(columns: Iterable[str] | None, schema: Schema) -> tuple[str, ...]:
+def _selected_columns(columns: Iterable[str] | None, schema: Schema) -> tuple[str, ...]:
     if columns is None:
         return ("*",)
     names = (columns,) if isinstance(columns, str) else tuple(columns)
@@ -205,7 +217,8 @@ def _selected(columns: Iterable[str] | None, schema: Schema) -> tuple[str, ...]:
             schema.find_field(each)
         except ValueError as error:
             raise ColumnNotFoundError(
-                f"column {each} does not exist at that instant; {meant(each, schema.column_names)}"
+                f"column {each} does not exist at that instant; "
+                f"{name_hint(each, schema.column_names)}"
             ) from error
     return names
 

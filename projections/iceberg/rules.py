@@ -18,21 +18,21 @@ from msgspec import Struct, UnsetType
 
 from ledger.decide.column_draft import check_identifier_fields
 from ledger.decide.format_rules import (
-    Arrival,
     Batch,
     FileForm,
     History,
     Refusal,
+    SnapshotArrival,
     TableCreation,
-    binding_of,
-    bindings,
-    declared_by,
+    declared_rules,
     emptiness_problems,
-    named_places,
+    name_bindings,
     new_problems,
+    place_binding,
+    places_with_ids,
     refused_retyping,
 )
-from ledger.decide.snapshots import is_named
+from ledger.decide.snapshots import is_read_by_name
 from ledger.model.errors import InvalidChangeError, InvalidInputError, UnsupportedError
 from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.iceberg_layout import (
@@ -51,7 +51,7 @@ from ledger.model.iceberg_types import (
     single_value_bytes,
 )
 from ledger.model.messages import excerpt
-from ledger.model.schema import Schema, indexed
+from ledger.model.schema import Schema, column_index_of
 from ledger.model.single_values import decode_value
 from ledger.model.transforms import transform_of
 from ledger.model.types import (
@@ -68,7 +68,7 @@ from ledger.model.types import (
     walk_fields,
 )
 from ledger.model.types.casts import can_promote
-from ledger.model.types.text import bare_text, format_type
+from ledger.model.types.text import bare_type_text, format_type
 from ledger.state.declared_formats import Rules
 from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.layout import LayoutTrail
@@ -96,19 +96,19 @@ def _type_problem(place: TypePlace, format_version: int) -> Iterator[Refusal]:
     except UnsupportedError as error:
         newest = FIRST_VERSION_OF_NEW_TYPES
         instead = "take another type"
-        if format_version < newest and _is_in(place, newest):
-            instead = f"set format-version={newest}{_coarser(place.type)}"
+        if format_version < newest and _is_type_supported(place, newest):
+            instead = f"set format-version={newest}{_coarser_precision_advice(place.type)}"
         yield Refusal(f"column {place.name}", error.message, instead)
 
 
-def _coarser(data_type: DataType) -> str:
+def _coarser_precision_advice(data_type: DataType) -> str:
     """Return the advice to reduce a timestamp's precision, which every version supports."""
     if not isinstance(data_type, TimestampType | LocalZonedTimestampType):
         return ""
-    return f", or take {bare_text(type(data_type)())}"
+    return f", or take {bare_type_text(type(data_type)())}"
 
 
-def _is_in(place: TypePlace, format_version: int) -> bool:
+def _is_type_supported(place: TypePlace, format_version: int) -> bool:
     try:
         iceberg_type(place.type, format_version=format_version)
     except UnsupportedError:
@@ -136,7 +136,7 @@ def _default_problems(
 
 def name_problems(schema: Schema) -> Iterator[Refusal]:
     """Yield the full names shared by two places of a schema, as a dot in a name can cause."""
-    columns = indexed(schema.fields)
+    columns = column_index_of(schema.fields)
     if "." not in "\n".join(columns.names) and not any(
         "." in each.name for each in walk_fields(columns.nested)
     ):
@@ -165,7 +165,7 @@ def default_problems(columns: Iterable[DataField], format_version: int) -> Itera
         if column is None or column.type.root in _WITHOUT_DEFAULTS:
             continue
         for text in dict.fromkeys((column.initial_default, column.default_value)):
-            if text is not None and not _is_default(text, column):
+            if text is not None and not _is_valid_default(text, column):
                 yield Refusal(
                     f"column {place.name}",
                     f"its default {excerpt(text)} is not a {_bare(column)} that Iceberg can write",
@@ -173,7 +173,7 @@ def default_problems(columns: Iterable[DataField], format_version: int) -> Itera
                 )
 
 
-def _is_default(text: str, column: DataField) -> bool:
+def _is_valid_default(text: str, column: DataField) -> bool:
     try:
         default_json(text, column.type, column.name)
     except UnsupportedError:
@@ -184,7 +184,7 @@ def _is_default(text: str, column: DataField) -> bool:
 def _bare(column: DataField) -> str:
     if column.type.depth:
         return column.type.root
-    return bare_text(column.type)
+    return bare_type_text(column.type)
 
 
 def tag_problems(names: Iterable[str]) -> Iterator[Refusal]:
@@ -276,7 +276,7 @@ def _source_problem(
         yield Refusal(what, f"{rule} of column {place.name}", instead)
 
 
-class Step(Struct, frozen=True):
+class SchemaTransition(Struct, frozen=True):
     """Schema change from one schema to a later one.
 
     Attributes:
@@ -307,12 +307,12 @@ class Step(Struct, frozen=True):
                 continue
             old = before.get(place.field.id)
             if old is not None:
-                yield from self._nullability(place.name, old.type, place.type)
-                yield from self._type(place, place.name, old.type, place.type)
+                yield from self._nullability_problems(place.name, old.type, place.type)
+                yield from self._type_change_problems(place, place.name, old.type, place.type)
             elif place.level[0] is None or place.level[0] in before:
-                yield from self._added(place, place.field)
+                yield from self._added_column_problems(place, place.field)
 
-    def _added(self, place: TypePlace, column: DataField) -> Iterator[Refusal]:
+    def _added_column_problems(self, place: TypePlace, column: DataField) -> Iterator[Refusal]:
         if column.type.nullable or self.may_require or column.initial_default is not None:
             return
         if column.id <= self.before.highest_field_id:
@@ -325,7 +325,9 @@ class Step(Struct, frozen=True):
             "changes if there are no such rows",
         )
 
-    def _nullability(self, name: str, before: DataType, after: DataType) -> Iterator[Refusal]:
+    def _nullability_problems(
+        self, name: str, before: DataType, after: DataType
+    ) -> Iterator[Refusal]:
         if not before.nullable or after.nullable or self.may_require:
             return
         yield Refusal(
@@ -334,7 +336,7 @@ class Step(Struct, frozen=True):
             "keep it nullable, or allow incompatible changes if there is none",
         )
 
-    def _type(
+    def _type_change_problems(
         self, place: TypePlace, name: str, before: DataType, after: DataType
     ) -> Iterator[Refusal]:
         match before, after:
@@ -342,11 +344,13 @@ class Step(Struct, frozen=True):
                 # Members of a struct are columns of their own.
                 return
             case ArrayType(element=old), ArrayType(element=new):
-                yield from self._member(place, f"{name}.element", old, new)
+                yield from self._member_change_problems(place, f"{name}.element", old, new)
             case MapType(), MapType():
                 if before.key != after.key:
                     yield Refusal(f"column {name}.key", "map keys never change", "add a new map")
-                yield from self._member(place, f"{name}.value", before.value, after.value)
+                yield from self._member_change_problems(
+                    place, f"{name}.value", before.value, after.value
+                )
             case _ if not can_promote(before, after, format_version=self.format_version):
                 rule = "Iceberg reads old files as the new type and only ever widens types"
                 yield refused_retyping(f"column {name}", before, after, rule)
@@ -355,11 +359,11 @@ class Step(Struct, frozen=True):
                 rule = "Spark, Trino and PyIceberg cannot read older files' dates as timestamps"
                 yield refused_retyping(f"column {name}", before, after, rule)
 
-    def _member(
+    def _member_change_problems(
         self, place: TypePlace, name: str, before: DataType, after: DataType
     ) -> Iterator[Refusal]:
-        yield from self._nullability(name, before, after)
-        yield from self._type(place, name, before, after)
+        yield from self._nullability_problems(name, before, after)
+        yield from self._type_change_problems(place, name, before, after)
 
 
 def file_name_problems(
@@ -373,7 +377,7 @@ def file_name_problems(
         state: The table before the commit.
         history: The table's history.
     """
-    used = {each.schema_id for each in files if is_named(each)} - {schema.id}
+    used = {each.schema_id for each in files if is_read_by_name(each)} - {schema.id}
     if not used:
         return
     # Files in the table were compared with the schema when one of the two was added.
@@ -381,8 +385,8 @@ def file_name_problems(
     if not new:
         return
     names = history.names(state, new)
-    if names.agree(bindings(schema)) and (
-        not names.is_doubtful or names.are_one(history.schemas(new))
+    if names.agrees_with(name_bindings(schema)) and (
+        not names.is_doubtful or names.have_unique_names(history.schemas(new))
     ):
         return
     # Last, since it reads much: files that no readable snapshot holds do not count.
@@ -401,14 +405,14 @@ def batch_name_problems(batch: Batch, *, is_new: bool) -> Iterator[Refusal]:
     state = batch.before
     if not state.named_schema_ids:
         return
-    bound = bindings(batch.schema)
+    bound = name_bindings(batch.schema)
     if not is_new:
-        before = bindings(state.schema)
+        before = name_bindings(state.schema)
         bound = {each: meant for each, meant in bound.items() if before.get(each) != meant}
         if not bound:
             return
     names = batch.history.names(state, ())
-    if names.agree(bound) and not (is_new and names.is_doubtful):
+    if names.agrees_with(bound) and not (is_new and names.is_doubtful):
         return
     # Last, since it reads much: files that no readable snapshot holds do not count.
     held = batch.reach.named_schema_ids
@@ -422,15 +426,15 @@ def name_clashes(schema: Schema, named: Iterable[Schema]) -> Iterator[Refusal]:
         schema: The new schema.
         named: The schemas whose names files without field ids use.
     """
-    bound = bindings(schema)
+    bound = name_bindings(schema)
     for older in named:
-        for place, field_id in named_places(older):
-            other = bound.setdefault(binding_of(place), field_id)
+        for place, field_id in places_with_ids(older):
+            other = bound.setdefault(place_binding(place), field_id)
             if other != field_id:
-                yield _clash(place, other, field_id, older.id)
+                yield _name_clash(place, other, field_id, older.id)
 
 
-def _clash(place: TypePlace, field_id: int, older_id: int, schema_id: int) -> Refusal:
+def _name_clash(place: TypePlace, field_id: int, older_id: int, schema_id: int) -> Refusal:
     return Refusal(
         f"column {place.name}",
         f"the name would refer to field {field_id}, but files without field ids that can still "
@@ -460,7 +464,7 @@ class IcebergRules:
         schema, version = creation.schema, creation.rules.format_version
         yield from type_problems(schema.fields, version)
         yield from default_problems(schema.fields, version)
-        yield from _whole(schema, creation.layout, creation.rules)
+        yield from _schema_and_layout_problems(schema, creation.layout, creation.rules)
 
     def problems(self, batch: Batch) -> Iterator[Refusal]:
         """Yield the parts of a batch's result that Iceberg cannot express."""
@@ -476,10 +480,14 @@ class IcebergRules:
             yield from _origin_problems(batch.before)
             yield from _past_problems(batch)
         for each in batch.steps(self):
-            step = Step(each.before, version, may_require=batch.may_require)
+            step = SchemaTransition(each.before, version, may_require=batch.may_require)
             yield from step.problems(each.columns, each.only)
-        whole = _whole(batch.schema, batch.layout, batch.rules)
-        known_problems = () if is_new else _whole(batch.before.schema, batch.before, batch.rules)
+        whole = _schema_and_layout_problems(batch.schema, batch.layout, batch.rules)
+        known_problems = (
+            ()
+            if is_new
+            else _schema_and_layout_problems(batch.before.schema, batch.before, batch.rules)
+        )
         yield from new_problems(whole, known_problems)
         yield from batch_name_problems(batch, is_new=is_new)
 
@@ -488,7 +496,7 @@ class IcebergRules:
         del batch
         return iter(())
 
-    def file_problems(self, arrival: Arrival) -> Iterator[Refusal]:
+    def file_problems(self, arrival: SnapshotArrival) -> Iterator[Refusal]:
         """Yield the files of a snapshot that Iceberg cannot express."""
         state = arrival.state
         # A table imported from Iceberg has its version from there, and no option for it.
@@ -524,7 +532,9 @@ def _origin_problems(state: TableState) -> Iterator[Refusal]:
         )
 
 
-def _whole(schema: Schema, layout: TableState | LayoutTrail, rules: Rules) -> Iterator[Refusal]:
+def _schema_and_layout_problems(
+    schema: Schema, layout: TableState | LayoutTrail, rules: Rules
+) -> Iterator[Refusal]:
     yield from emptiness_problems(schema)
     yield from name_problems(schema)
     yield from identifier_problems(schema)
@@ -547,19 +557,21 @@ def _version_problems(batch: Batch, declared: Iterable[Rules]) -> Iterator[Refus
 def _past_problems(batch: Batch) -> Iterator[Refusal]:
     """Yield the readable state that Iceberg cannot express, except for the order of schemas."""
     if IcebergRules.name not in batch.declared_before.formats:
-        yield from _version_problems(batch, (declared_by(each.options) for each in batch.readable))
+        yield from _version_problems(
+            batch, (declared_rules(each.options) for each in batch.readable)
+        )
         yield from tag_problems(batch.before.tags)
         yield from _file_problems(batch)
     for each in batch.readable:
         yield from type_problems(each.fields, batch.rules.format_version)
         # A schema stays as it was first written, whatever format version comes later.
-        yield from default_problems(each.fields, declared_by(each.options).format_version)
+        yield from default_problems(each.fields, declared_rules(each.options).format_version)
 
 
 def _file_problems(batch: Batch) -> Iterator[Refusal]:
     if batch.reach.spec_ids:
         # A primary key cannot be added later, so it applies to all files.
-        yield from key_problems(batch.before.schema, "of an older snapshot")
+        yield from primary_key_problems(batch.before.schema, "of an older snapshot")
     rules = FileRules(batch.schema, batch.layout.specs, batch.rules.format_version)
     yield from rules.problems(batch.reach.files)
 
@@ -603,15 +615,15 @@ class FileRules:
         """Yield the problems of added files; removed files have none."""
         come = [each for each in files if each.kind == "ADD"]
         if come:
-            yield from key_problems(self.schema, come[0].path)
+            yield from primary_key_problems(self.schema, come[0].path)
         for each in come:
-            yield from self._kind(each)
-            yield from self._partition(each)
-            yield from self._bounds(each)
+            yield from self._format_and_content_problems(each)
+            yield from self._partition_problems(each)
+            yield from self._bound_problems(each)
 
-    def _kind(self, file: FileChange) -> Iterator[Refusal]:
+    def _format_and_content_problems(self, file: FileChange) -> Iterator[Refusal]:
         if file.format.lower() not in _FORMATS and not file.is_vector:
-            yield _refusal(
+            yield _file_refusal(
                 file,
                 f"files are {', '.join(_FORMATS)}, and this one is {excerpt(file.format)}",
                 "write it again as one of them",
@@ -622,7 +634,7 @@ class FileRules:
             case "position-deletes" if file.is_vector:
                 if self.format_version < _FIRST_VERSION_OF_VECTORS:
                     rule = f"format version {self.format_version} has no deletion vectors"
-                    yield _refusal(
+                    yield _file_refusal(
                         file, rule, "set format-version=3 first, or commit position deletes"
                     )
             case "position-deletes" if self.format_version >= _FIRST_VERSION_OF_VECTORS:
@@ -631,7 +643,7 @@ class FileRules:
                         f"format version {self.format_version} has deletion vectors in place of "
                         "position delete files, and accepts no new ones"
                     )
-                    yield _refusal(
+                    yield _file_refusal(
                         file, rule, "commit vectors, or rewrite the data files without the rows"
                     )
             case "position-deletes" if self.format_version >= _FIRST_VERSION_OF_DELETES:
@@ -640,79 +652,84 @@ class FileRules:
                 self.format_version < _FIRST_VERSION_OF_DELETES
             ):
                 rule = f"format version {self.format_version} has no files of deletes"
-                yield _refusal(
+                yield _file_refusal(
                     file, rule, "set format-version=2 first, or rewrite the files without the rows"
                 )
             case "equality-deletes":
-                yield from self._compared(file)
+                yield from self._equality_id_problems(file)
             case other:
                 rule = (
                     f"files hold data, position-deletes or equality-deletes, and this one "
                     f"{excerpt(other)}"
                 )
-                yield _refusal(file, rule, "name its content by one of these words")
+                yield _file_refusal(file, rule, "name its content by one of these words")
 
-    def _compared(self, file: FileChange) -> Iterator[Refusal]:
+    def _equality_id_problems(self, file: FileChange) -> Iterator[Refusal]:
         if isinstance(file.equality_ids, UnsetType):
             rule = "equality deletes must say which columns they compare, and this file does not"
-            yield _refusal(file, rule, "set equality_ids, or commit position deletes")
+            yield _file_refusal(file, rule, "set equality_ids, or commit position deletes")
             return
         for each in file.equality_ids:
-            data_type = self._types.get(each)
+            data_type = self._types_by_id.get(each)
             if data_type is None:
                 continue
             root = data_type.root
-            if root in _INCOMPARABLE or each not in self._comparable:
+            if root in _INCOMPARABLE or each not in self._comparable_ids:
                 what = root if root in _INCOMPARABLE else "members of lists and maps"
                 rule = f"equality deletes compare no {what}, which field {each} is"
-                yield _refusal(file, rule, "compare other columns, or commit position deletes")
+                yield _file_refusal(file, rule, "compare other columns, or commit position deletes")
 
-    def _partition(self, file: FileChange) -> Iterator[Refusal]:
+    def _partition_problems(self, file: FileChange) -> Iterator[Refusal]:
         # Many files have one partition; without their types, 1 and True would be one key.
         key = file.spec_id, file.partition, *map(type, file.partition)
         if not file.partition or key in self._sound:
             return
         types = self._partition_types(file.spec_id)
         for value, (name, data_type) in zip(file.partition, types, strict=True):
-            if value is not None and data_type is not None and not _fits(value, data_type):
-                yield _refusal(
+            if (
+                value is not None
+                and data_type is not None
+                and not _is_partition_value(value, data_type)
+            ):
+                yield _file_refusal(
                     file,
-                    f"partition field {name} has values of {bare_text(data_type)}, and "
+                    f"partition field {name} has values of {bare_type_text(data_type)}, and "
                     f"{excerpt(value)} is not one",
                     "give the file a valid value",
                 )
                 return
         self._sound.add(key)
 
-    def _bounds(self, file: FileChange) -> Iterator[Refusal]:
+    def _bound_problems(self, file: FileChange) -> Iterator[Refusal]:
         for bounds in (file.lower_bounds, file.upper_bounds):
             if isinstance(bounds, UnsetType):
                 continue
             for field_id, text in bounds.items():
                 rule = self._bound_rule(field_id, text)
                 if rule is not None:
-                    yield _refusal(file, rule, "leave the bound out, or write it so")
+                    yield _file_refusal(file, rule, "leave the bound out, or write it so")
 
     def _bound_rule(self, field_id: int, text: str) -> str | None:
         try:
             body = bytes.fromhex(text)
         except (TypeError, ValueError):
             return f"bounds are bytes in hex, and that of field {field_id} is {excerpt(text)}"
-        data_type = self._types.get(field_id)
-        if data_type is None or _is_bound(body, data_type):
+        data_type = self._types_by_id.get(field_id)
+        if data_type is None or _is_valid_bound(body, data_type):
             return None
         return (
-            f"a bound of field {field_id}, {bare_text(data_type)}, is {_form(data_type)}, and "
+            f"a bound of field {field_id}, {bare_type_text(data_type)}, "
+            f"is {_byte_form(data_type)}, and "
             f"{excerpt(text)} is not"
         )
 
     @cached_property
-    def _types(self) -> dict[int, DataType]:
+    def _types_by_id(self) -> dict[int, DataType]:
         return {each.id: each.type for each in walk_fields(self.schema.fields)}
 
     @cached_property
-    def _comparable(self) -> frozenset[int]:
-        return frozenset(_columns_and_members(self.schema.fields))
+    def _comparable_ids(self) -> frozenset[int]:
+        return frozenset(_column_and_member_ids(self.schema.fields))
 
     def _partition_types(self, spec_id: int) -> list[tuple[str, DataType | None]]:
         # Few of a table's specs are in use; the type of a dropped source column is unknown
@@ -723,8 +740,8 @@ class FileRules:
             found = self._typed[spec_id] = [
                 (
                     each.name,
-                    transform_of(each.transform).result_type(self._types[each.source_id])
-                    if each.source_id in self._types
+                    transform_of(each.transform).result_type(self._types_by_id[each.source_id])
+                    if each.source_id in self._types_by_id
                     else None,
                 )
                 for each in spec.fields
@@ -732,14 +749,14 @@ class FileRules:
         return found
 
 
-def _columns_and_members(fields: Iterable[DataField]) -> Iterator[int]:
+def _column_and_member_ids(fields: Iterable[DataField]) -> Iterator[int]:
     for each in fields:
         yield each.id
         if isinstance(each.type, RowType):
-            yield from _columns_and_members(each.type.fields)
+            yield from _column_and_member_ids(each.type.fields)
 
 
-def key_problems(schema: Schema, path: str) -> Iterator[Refusal]:
+def primary_key_problems(schema: Schema, path: str) -> Iterator[Refusal]:
     """Yield the problem of a file in a table with a primary key."""
     if schema.primary_keys:
         yield Refusal(
@@ -751,7 +768,7 @@ def key_problems(schema: Schema, path: str) -> Iterator[Refusal]:
         )
 
 
-def _fits(value: PartitionValue, data_type: DataType) -> bool:
+def _is_partition_value(value: PartitionValue, data_type: DataType) -> bool:
     try:
         decoded = decode_value(value, data_type)
         # Not every decimal fits into the number of bytes that Iceberg gives its type.
@@ -762,7 +779,7 @@ def _fits(value: PartitionValue, data_type: DataType) -> bool:
     return True
 
 
-def _is_bound(body: bytes, data_type: DataType) -> bool:
+def _is_valid_bound(body: bytes, data_type: DataType) -> bool:
     match data_type.root:
         case "DECIMAL":
             return 0 < len(body) <= _MOST_DECIMAL_BYTES
@@ -777,7 +794,7 @@ def _is_bound(body: bytes, data_type: DataType) -> bool:
             return len(body) in wanted
 
 
-def _form(data_type: DataType) -> str:
+def _byte_form(data_type: DataType) -> str:
     match data_type.root:
         case "DECIMAL":
             return f"1 to {_MOST_DECIMAL_BYTES} bytes"
@@ -787,5 +804,5 @@ def _form(data_type: DataType) -> str:
             return f"{_WIDTHS[root]} bytes"
 
 
-def _refusal(file: FileChange, rule: str, alternative: str) -> Refusal:
+def _file_refusal(file: FileChange, rule: str, alternative: str) -> Refusal:
     return Refusal(f"file {file.path}", rule, alternative)

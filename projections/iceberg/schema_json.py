@@ -31,7 +31,7 @@ from projections.iceberg.metadata_schema import (
     Type,
     check_schema,
     primitive_type,
-    shared,
+    shared_field,
     type_name,
     type_text,
 )
@@ -50,18 +50,18 @@ def schema_from_json(obj: Any, place: str = "$") -> Schema:
     Raises:
         InvalidInputError: It is not a valid schema; the message names the place.
     """
-    struct = type_from_json(_member(obj, "type", str, place) and obj, place)
+    struct = type_from_json(_required_member(obj, "type", str, place) and obj, place)
     if not isinstance(struct, StructType):
-        raise _wrong(place, 'a schema is an object of type "struct"')
+        raise _schema_error(place, 'a schema is an object of type "struct"')
     schema = Schema(
-        _optional(obj, "schema-id", Int, place) or 0,
+        _optional_member(obj, "schema-id", Int, place) or 0,
         struct.fields,
-        tuple(_optional(obj, "identifier-field-ids", list[Int], place) or ()),
+        tuple(_optional_member(obj, "identifier-field-ids", list[Int], place) or ()),
     )
     try:
         check_schema(schema)
     except InvalidInputError as error:
-        raise _wrong(place, str(error)) from error
+        raise _schema_error(place, str(error)) from error
     return schema
 
 
@@ -91,28 +91,28 @@ def type_from_json(obj: Any, place: str = "$", depth: int = 0) -> Type:
         try:
             return primitive_type(obj)
         except InvalidTypeError as error:
-            raise _wrong(place, str(error)) from error
+            raise _schema_error(place, str(error)) from error
     if depth > DEEPEST:
-        raise _wrong(place, f"types are nested more than {DEEPEST} deep")
-    match _member(obj, "type", str, place):
+        raise _schema_error(place, f"types are nested more than {DEEPEST} deep")
+    match _required_member(obj, "type", str, place):
         case "struct":
-            return StructType(_fields(obj, place, depth))
+            return StructType(_parse_fields(obj, place, depth))
         case "list":
             return ListType(
-                element_id=_member(obj, "element-id", Int, place),
-                element=_inner(obj, "element", place, depth),
-                element_required=_member(obj, "element-required", bool, place),
+                element_id=_required_member(obj, "element-id", Int, place),
+                element=_parse_member_type(obj, "element", place, depth),
+                element_required=_required_member(obj, "element-required", bool, place),
             )
         case "map":
             return MapType(
-                key_id=_member(obj, "key-id", Int, place),
-                key=_inner(obj, "key", place, depth),
-                value_id=_member(obj, "value-id", Int, place),
-                value=_inner(obj, "value", place, depth),
-                value_required=_member(obj, "value-required", bool, place),
+                key_id=_required_member(obj, "key-id", Int, place),
+                key=_parse_member_type(obj, "key", place, depth),
+                value_id=_required_member(obj, "value-id", Int, place),
+                value=_parse_member_type(obj, "value", place, depth),
+                value_required=_required_member(obj, "value-required", bool, place),
             )
         case other:
-            raise _wrong(f"{place}.type", f"{other!r:.80} is none of struct, list, map")
+            raise _schema_error(f"{place}.type", f"{other!r:.80} is none of struct, list, map")
 
 
 def type_to_json(kind: Type) -> str | dict[str, Any]:
@@ -140,22 +140,22 @@ def type_to_json(kind: Type) -> str | dict[str, Any]:
             return type_text(kind)
 
 
-def _fields(obj: Any, place: str, depth: int) -> tuple[NestedField, ...]:
-    items = _member(obj, "fields", list, place)
+def _parse_fields(obj: Any, place: str, depth: int) -> tuple[NestedField, ...]:
+    items = _required_member(obj, "fields", list, place)
     return tuple(
-        _known(each) or _field(each, f"{place}.fields[{index}]", depth)
+        _cached_field(each) or _parse_field(each, f"{place}.fields[{index}]", depth)
         for index, each in enumerate(items)
     )
 
 
-def _known(obj: Any) -> NestedField | None:
+def _cached_field(obj: Any) -> NestedField | None:
     """Return a field with only plain keys, from a cache; None if it needs the full parser."""
     if type(obj) is not dict or not obj.keys() <= _PLAIN_KEYS:
         return None
     key = obj.get("id"), obj.get("name"), obj.get("required"), obj.get("type"), obj.get("doc")
     if tuple(map(type, key)) not in _PLAIN_TYPES:
         return None
-    return _plain_field(*key)
+    return _parse_plain_field(*key)
 
 
 _PLAIN_KEYS = {"id", "name", "required", "type", "doc"}
@@ -163,7 +163,7 @@ _PLAIN_TYPES = {(int, str, bool, str, type(None)), (int, str, bool, str, str)}
 
 
 @lru_cache(maxsize=65_536)
-def _plain_field(
+def _parse_plain_field(
     field_id: int,
     name: str,
     required: bool,  # noqa: FBT001 - a part of the key
@@ -172,26 +172,26 @@ def _plain_field(
 ) -> NestedField | None:
     obj = {"id": field_id, "name": name, "required": required, "type": kind, "doc": doc}
     try:
-        return shared(_field(obj, "", 0))
+        return shared_field(_parse_field(obj, "", 0))
     except InvalidInputError:
         # The full parser raises the error with its place.
         return None
 
 
-def _field(obj: Any, place: str, depth: int) -> NestedField:
-    kind = _inner(obj, "type", place, depth)
+def _parse_field(obj: Any, place: str, depth: int) -> NestedField:
+    kind = _parse_member_type(obj, "type", place, depth)
     defaults = {key: obj.get(key) for key in ("initial-default", "write-default")}
     for key, value in defaults.items():
         try:
             check_default(kind, value)
         except InvalidInputError as error:
-            raise _wrong(f"{place}.{key}", str(error)) from error
+            raise _schema_error(f"{place}.{key}", str(error)) from error
     return NestedField(
-        id=_member(obj, "id", Int, place),
-        name=_member(obj, "name", str, place),
+        id=_required_member(obj, "id", Int, place),
+        name=_required_member(obj, "name", str, place),
         type=kind,
-        required=_member(obj, "required", bool, place),
-        doc=_optional(obj, "doc", str, place),
+        required=_required_member(obj, "required", bool, place),
+        doc=_optional_member(obj, "doc", str, place),
         initial_default=defaults["initial-default"],
         write_default=defaults["write-default"],
     )
@@ -212,32 +212,32 @@ def _field_to_json(each: NestedField) -> dict[str, Any]:
     }
 
 
-def _inner(obj: Any, key: str, place: str, depth: int) -> Type:
-    return type_from_json(_member(obj, key, object, place), f"{place}.{key}", depth + 1)
+def _parse_member_type(obj: Any, key: str, place: str, depth: int) -> Type:
+    return type_from_json(_required_member(obj, key, object, place), f"{place}.{key}", depth + 1)
 
 
-def _member(obj: Any, key: str, kind: Any, place: str) -> Any:
+def _required_member(obj: Any, key: str, kind: Any, place: str) -> Any:
     if not isinstance(obj, dict):
-        raise _wrong(place, f"{obj!r:.80} is not an object")
+        raise _schema_error(place, f"{obj!r:.80} is not an object")
     if key not in obj:
-        raise _wrong(f"{place}.{key}", "is missing")
-    return _typed(obj[key], kind, f"{place}.{key}")
+        raise _schema_error(f"{place}.{key}", "is missing")
+    return _convert_value(obj[key], kind, f"{place}.{key}")
 
 
-def _optional(obj: Any, key: str, kind: Any, place: str) -> Any:
-    return None if obj.get(key) is None else _typed(obj[key], kind, f"{place}.{key}")
+def _optional_member(obj: Any, key: str, kind: Any, place: str) -> Any:
+    return None if obj.get(key) is None else _convert_value(obj[key], kind, f"{place}.{key}")
 
 
-def _typed(value: Any, kind: Any, place: str) -> Any:
+def _convert_value(value: Any, kind: Any, place: str) -> Any:
     if kind is object or type(value) is kind:
         return value
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise _wrong(place, str(error)) from error
+        raise _schema_error(place, str(error)) from error
 
 
-def _wrong(place: str, problem: str) -> InvalidTypeError:
+def _schema_error(place: str, problem: str) -> InvalidTypeError:
     return InvalidTypeError(f"{place}: {problem}")
 
 
@@ -276,11 +276,11 @@ def check_default(kind: Type, value: Any) -> None:
         case StructType():
             fits = value == {} and isinstance(value, dict)
         case PlainType(name=name):
-            fits = _fits_plain(name, value)
+            fits = _is_plain_value(name, value)
         case FixedType(length=length):
-            fits = _fits(_HEX, value) and len(value) == 2 * length
+            fits = _matches_pattern(_HEX, value) and len(value) == 2 * length
         case DecimalType():
-            fits = _fits_decimal(kind, value)
+            fits = _is_decimal_value(kind, value)
         case _:
             fits = False
     if not fits:
@@ -289,29 +289,29 @@ def check_default(kind: Type, value: Any) -> None:
         )
 
 
-def _fits_plain(name: str, value: Any) -> bool:
+def _is_plain_value(name: str, value: Any) -> bool:
     if name in _INTEGER_BITS:
         most = 2 ** (_INTEGER_BITS[name] - 1)
         return type(value) is int and -most <= value < most
     if name in _JSON_TYPES:
         return isinstance(value, _JSON_TYPES[name])
     if name in _PATTERNS:
-        return _fits(_PATTERNS[name], value)
-    return name in _TIMES and _fits_time(name, value)
+        return _matches_pattern(_PATTERNS[name], value)
+    return name in _TIMES and _is_time_value(name, value)
 
 
-def _fits(pattern: re.Pattern[str], value: Any) -> bool:
+def _matches_pattern(pattern: re.Pattern[str], value: Any) -> bool:
     return isinstance(value, str) and pattern.fullmatch(value) is not None
 
 
-def _fits_decimal(kind: DecimalType, value: Any) -> bool:
+def _is_decimal_value(kind: DecimalType, value: Any) -> bool:
     found = _DECIMAL.fullmatch(value) if isinstance(value, str) else None
     if found is None or len(found[1] or "") != kind.scale:
         return False
     return len(value.lstrip("-").replace(".", "").lstrip("0")) <= kind.precision
 
 
-def _fits_time(name: str, value: Any) -> bool:
+def _is_time_value(name: str, value: Any) -> bool:
     found = _TIMES[name].fullmatch(value) if isinstance(value, str) else None
     if found is None:
         return False
@@ -349,7 +349,7 @@ _Record = TypeVar("_Record")
 _encoder = msgspec.json.Encoder()
 
 
-def decoded(content: bytes | str, kind: type[_Record], what: str) -> _Record:
+def decode_record(content: bytes | str, kind: type[_Record], what: str) -> _Record:
     """Return JSON as a typed record; unknown keys are ignored at every depth.
 
     Args:
@@ -364,47 +364,47 @@ def decoded(content: bytes | str, kind: type[_Record], what: str) -> _Record:
         return msgspec.json.decode(content, type=kind)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         if isinstance(error, msgspec.ValidationError) and _UNKNOWN in str(error):
-            return converted(msgspec.json.decode(content), kind, what)
-        raise not_a(what, error) from error
+            return convert_record(msgspec.json.decode(content), kind, what)
+        raise invalid_json_error(what, error) from error
 
 
-def converted(obj: Any, kind: type[_Record], what: str) -> _Record:
-    """Return decoded JSON as a typed record, as `decoded` does.
+def convert_record(obj: Any, kind: type[_Record], what: str) -> _Record:
+    """Return decoded JSON as a typed record, as `decode_record` does.
 
     Raises:
         InvalidInputError: The JSON is not such a record; the message names the place.
     """
     try:
-        return msgspec.convert(_known_keys(obj, inspect.type_info(kind)), kind)
+        return msgspec.convert(_without_unknown_keys(obj, inspect.type_info(kind)), kind)
     except (msgspec.ValidationError, RecursionError, UnicodeError) as error:
-        raise not_a(what, error) from error
+        raise invalid_json_error(what, error) from error
 
 
 _UNKNOWN = "unknown field"
 
 
-def _known_keys(value: Any, kind: inspect.Type) -> Any:
+def _without_unknown_keys(value: Any, kind: inspect.Type) -> Any:
     """Return decoded JSON without keys that a type does not have, as newer writers add them."""
     match kind:
         case inspect.StructType(fields=fields) if isinstance(value, dict):
             own = {each.encode_name: each.type for each in fields}
             tag = kind.tag_field
             return {
-                key: _known_keys(each, own[key]) if key in own else each
+                key: _without_unknown_keys(each, own[key]) if key in own else each
                 for key, each in value.items()
                 if key in own or key == tag
             }
         case inspect.CollectionType(item_type=item) if isinstance(value, list):
-            return [_known_keys(each, item) for each in value]
+            return [_without_unknown_keys(each, item) for each in value]
         case inspect.DictType(value_type=inside) if isinstance(value, dict):
-            return {key: _known_keys(each, inside) for key, each in value.items()}
+            return {key: _without_unknown_keys(each, inside) for key, each in value.items()}
         case inspect.UnionType(types=types):
-            return _known_keys(value, _meant(value, types))
+            return _without_unknown_keys(value, _union_member_of(value, types))
         case _:
             return value
 
 
-def _meant(value: Any, types: tuple[inspect.Type, ...]) -> inspect.Type:
+def _union_member_of(value: Any, types: tuple[inspect.Type, ...]) -> inspect.Type:
     """Return the member of a union that a value belongs to; the first one if no tag decides."""
     for each in types:
         if isinstance(each, inspect.StructType) and each.tag_field is not None:
@@ -415,17 +415,17 @@ def _meant(value: Any, types: tuple[inspect.Type, ...]) -> inspect.Type:
     return types[0]
 
 
-def not_a(what: str, error: Exception | str) -> InvalidInputError:
+def invalid_json_error(what: str, error: Exception | str) -> InvalidInputError:
     """Return the error for invalid JSON."""
     return InvalidInputError(f"not Iceberg {what}: {error}; see the Iceberg specification")
 
 
-def encoded(value: Any) -> bytes:
+def encode_record(value: Any) -> bytes:
     """Return a record as compact JSON, keys in the record's order."""
     return _encoder.encode(value)
 
 
-def inflated(content: bytes | str) -> bytes | str:
+def inflate_if_gzip(content: bytes | str) -> bytes | str:
     """Return the content of a file that may be compressed with gzip.
 
     Raises:
@@ -437,7 +437,7 @@ def inflated(content: bytes | str) -> bytes | str:
         raise TooLargeError(f"a metadata file of more than {MOST_BYTES} bytes is not read")
     if isinstance(content, str):
         return content
-    found = _unpacked(content) if content.startswith(_GZIP) else content
+    found = _inflate_limited(content) if content.startswith(_GZIP) else content
     try:
         found.decode()
     except UnicodeDecodeError as error:
@@ -447,7 +447,7 @@ def inflated(content: bytes | str) -> bytes | str:
     return found
 
 
-def _unpacked(content: bytes) -> bytes:
+def _inflate_limited(content: bytes) -> bytes:
     most = min(_GZIP_FLOOR + _GZIP_EXPANSION * len(content), MOST_BYTES)
     inflater = zlib.decompressobj(_GZIP_WINDOW)
     try:
@@ -471,18 +471,18 @@ def _unpacked(content: bytes) -> bytes:
     return found
 
 
-def kebab(class_name: str) -> str:
+def kebab_case(class_name: str) -> str:
     """Return a class's name as its tag in JSON.
 
     Example:
-        >>> kebab("AddSnapshot")
+        >>> kebab_case("AddSnapshot")
         'add-snapshot'
     """
     words = "".join(f"-{each.lower()}" if each.isupper() else each for each in class_name)
     return words.removeprefix("-")
 
 
-def whole_number(properties: Mapping[str, str], key: str, default: int) -> int:
+def integer_property(properties: Mapping[str, str], key: str, default: int) -> int:
     """Return an integer property.
 
     Raises:
@@ -497,7 +497,7 @@ def whole_number(properties: Mapping[str, str], key: str, default: int) -> int:
         raise InvalidInputError(f"property {key} is {text!r:.80} and should be a number") from error
 
 
-def truth(properties: Mapping[str, str], key: str, *, default: bool) -> bool:
+def boolean_property(properties: Mapping[str, str], key: str, *, default: bool) -> bool:
     """Return a boolean property; as in Java, every value but `true` is false."""
     text = properties.get(key)
     return default if text is None else text.lower() == "true"

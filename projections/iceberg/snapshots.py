@@ -32,22 +32,26 @@ from ledger.state.table import TableState
 from ledger.table_handle import TableHandle
 from projections.iceberg.manifest_entry import (
     DELETED,
-    Ancestry,
+    FileOrigin,
     ManifestEntry,
     TableFacts,
     entry_of,
     manifest_content,
-    placeholder,
-    unlaid,
+    placeholder_change,
+    replace_erased_partitions,
 )
-from projections.iceberg.manifest_writing import Changes, Listed, Manifests
-from projections.iceberg.position import FOLDER, LinePosition, Names
-from projections.iceberg.table_facts import FactsFold
+from projections.iceberg.manifest_writing import (
+    CurrentManifests,
+    ManifestListContent,
+    SnapshotFileChanges,
+)
+from projections.iceberg.position import FOLDER, BranchPosition, Names
+from projections.iceberg.table_facts import TableFactsFold
 from projections.manifest_files.container import read_container
 from projections.outputs import Outputs
 
 
-class Adders:
+class FileAdders:
     """Lookup of the snapshots that first added a table's files.
 
     Args:
@@ -73,32 +77,32 @@ class Adders:
         Raises:
             DamagedLogError: No commit ever added one of the files.
         """
-        found = self.of_those_added(paths)
+        found = self.of_added_by_ledger(paths)
         for path in paths:
             if path not in found:
                 key = self._table.log.layout.root
                 raise DamagedLogError(f"{key}: no commit ever added file {path}", key)
         return found
 
-    def of_those_added(self, paths: Collection[str]) -> dict[str, int]:
+    def of_added_by_ledger(self, paths: Collection[str]) -> dict[str, int]:
         """Return the same, without files that no snapshot of the ledger ever added."""
         missing = [path for path in paths if path not in self._known]
-        self._known.update(self._in_log(missing) if missing else {})
+        self._known.update(self._adders_in_log(missing) if missing else {})
         return {path: self._known[path] for path in paths if path in self._known}
 
     def left(self, paths: Iterable[str]) -> dict[str, int]:
         """Return the snapshots that removed files which are not live, by path."""
         wanted = dict.fromkeys(paths)
         known = {path: self._gone[path] for path in wanted if path in self._gone}
-        return known | self._left_before([path for path in wanted if path not in known])
+        return known | self._removers_before_run([path for path in wanted if path not in known])
 
-    def leave(self, paths: Iterable[str], snapshot_id: int) -> None:
+    def record_removal(self, paths: Iterable[str], snapshot_id: int) -> None:
         """Record that a snapshot removes files."""
         for path in paths:
             self._gone.pop(path, None)
             self._gone[path] = snapshot_id
 
-    def come_back(self, paths: Iterable[str]) -> None:
+    def record_restoration(self, paths: Iterable[str]) -> None:
         """Record that files are live again."""
         for path in paths:
             self._gone.pop(path, None)
@@ -116,7 +120,7 @@ class Adders:
             self._known.pop(path, None)
         return paths
 
-    def _left_before(self, paths: Collection[str]) -> dict[str, int]:
+    def _removers_before_run(self, paths: Collection[str]) -> dict[str, int]:
         log, live, boundary = self._table.log, self._table.live, self._boundary
         late = live.changes(boundary + 1 if boundary else 0, self._start) if paths else ()
         found = {e.change.path: e.snapshot_id for e in late if e.change.path in paths}
@@ -128,18 +132,18 @@ class Adders:
                     break
         return found
 
-    def _in_log(self, paths: Collection[str]) -> dict[str, int]:
+    def _adders_in_log(self, paths: Collection[str]) -> dict[str, int]:
         log, boundary = self._table.log, self._boundary
-        found = self._added(set(paths), boundary + 1 if boundary else 0, self._start)
+        found = self._adders_in_range(set(paths), boundary + 1 if boundary else 0, self._start)
         for path in sorted(set(paths) - found.keys()):
             for version in log.lookup.last_named(file_key(path), boundary):
                 # The index has hashes: another file may have the same one.
-                if here := self._added({path}, version, version):
+                if here := self._adders_in_range({path}, version, version):
                     found |= here
                     break
         return found
 
-    def _added(self, wanted: Collection[str], first: int, last: int) -> dict[str, int]:
+    def _adders_in_range(self, wanted: Collection[str], first: int, last: int) -> dict[str, int]:
         """Return the snapshot that added each of some files, in a range of commits."""
         found: dict[str, int] = {}
         store, layout = self._table.log.store, self._table.log.layout
@@ -159,12 +163,12 @@ class Adders:
         return max(0, self._start - self._start % CHECKPOINT_INTERVAL)
 
 
-def _nobody(_snapshot_id: int) -> bool:
+def _is_never_readable(_snapshot_id: int) -> bool:
     return False
 
 
 @define
-class Snapshots:
+class MainSnapshots:
     """The snapshots of main, applied in order.
 
     Attributes:
@@ -178,13 +182,13 @@ class Snapshots:
     """
 
     table: TableHandle
-    manifests: Manifests
-    adders: Adders
+    manifests: CurrentManifests
+    adders: FileAdders
     totals: FileTotals
-    is_readable: Callable[[int], bool] = _nobody
+    is_readable: Callable[[int], bool] = _is_never_readable
     unsaid: dict[str, UnsupportedError] = Factory(dict)
 
-    def refuse_unsaid(self) -> None:
+    def refuse_inexpressible_files(self) -> None:
         """Reject a readable snapshot if Iceberg cannot express one of its files.
 
         Raises:
@@ -193,7 +197,9 @@ class Snapshots:
         for problem in self.unsaid.values():
             raise problem
 
-    def add(self, event: SnapshotEvent, time_millis: int, fold: FactsFold) -> Listed:
+    def add(
+        self, event: SnapshotEvent, time_millis: int, fold: TableFactsFold
+    ) -> ManifestListContent:
         """Apply the next snapshot; return the content of its manifest list.
 
         Args:
@@ -208,9 +214,9 @@ class Snapshots:
         snapshot = snapshot_of(event, time_millis)
         log = self.table.log
         kept = event_files(log.store, log.layout, event)
-        files = tuple(unlaid(log.personal.columns.unbounded(kept)))
-        self._refuse_engines(snapshot)
-        listed = self.manifests.snapshot(self._changes(event, files, fold), fold.facts)
+        files = tuple(replace_erased_partitions(log.personal.columns.without_personal_bounds(kept)))
+        self._refuse_engine_manifests(snapshot)
+        listed = self.manifests.snapshot(self._snapshot_changes(event, files, fold), fold.facts)
         counted = FileCounts.of(files)
         self.totals += counted.net
         facts = fold.facts
@@ -231,7 +237,7 @@ class Snapshots:
         )
         return listed
 
-    def _refuse_engines(self, snapshot: Snapshot) -> None:
+    def _refuse_engine_manifests(self, snapshot: Snapshot) -> None:
         if snapshot.base_manifest_list is not None:
             raise UnsupportedError(
                 f"snapshot {snapshot.id} of {self.table.identifier} was written by an engine with "
@@ -244,12 +250,12 @@ class Snapshots:
         """Drop the entries that only expired snapshots need."""
         self.manifests.forget(facts.data_uri(each) for each in self.adders.forget(oldest))
 
-    def _changes(
+    def _snapshot_changes(
         self,
         event: SnapshotEvent,
         files: Sequence[FileChange],
-        fold: FactsFold,
-    ) -> Changes:
+        fold: TableFactsFold,
+    ) -> SnapshotFileChanges:
         facts, snapshot_id = fold.facts, event.snapshot_id
         gone = [each for each in files if each.kind == "DELETE"]
         if isinstance(event, RolledBack):
@@ -263,25 +269,27 @@ class Snapshots:
             )
             for each in gone
         }
-        self.adders.leave(adders, snapshot_id)
+        self.adders.record_removal(adders, snapshot_id)
         for each in gone:
             self.unsaid.pop(each.path, None)
         come = [each for each in files if each.kind == "ADD"]
-        origins = self._origins(event, come, fold)
-        return Changes(snapshot_id, tuple(self._entries(snapshot_id, origins, come, fold)), removed)
+        origins = self._added_file_origins(event, come, fold)
+        return SnapshotFileChanges(
+            snapshot_id, tuple(self._added_file_entries(snapshot_id, origins, come, fold)), removed
+        )
 
-    def _origins(
-        self, event: SnapshotEvent, come: Sequence[FileChange], fold: FactsFold
-    ) -> dict[str, Ancestry]:
+    def _added_file_origins(
+        self, event: SnapshotEvent, come: Sequence[FileChange], fold: TableFactsFold
+    ) -> dict[str, FileOrigin]:
         """Return the origins of added files: this snapshot, or an earlier one if restored."""
         facts, paths = fold.facts, [each.path for each in come]
         if isinstance(event, SnapshotCommitted):
             self.adders.learn(paths, event.snapshot_id)
             return {each.path: facts.origin(each, event.snapshot_id) for each in come}
-        row_ids = self._row_ids(event, [e.path for e in come if e.content == "data"], fold)
-        self.adders.come_back(paths)
+        row_ids = self._restored_row_ids(event, [e.path for e in come if e.content == "data"], fold)
+        self.adders.record_restoration(paths)
         return {
-            path: Ancestry(
+            path: FileOrigin(
                 adder,
                 facts.sequence_number(adder),
                 is_back=True,
@@ -290,7 +298,9 @@ class Snapshots:
             for path, adder in self.adders.of(paths).items()
         }
 
-    def _row_ids(self, event: RolledBack, paths: Sequence[str], fold: FactsFold) -> dict[str, int]:
+    def _restored_row_ids(
+        self, event: RolledBack, paths: Sequence[str], fold: TableFactsFold
+    ) -> dict[str, int]:
         """Return the first row ids of restored files that have one, by URI.
 
         They are in the manifests of the rollback's target; or, if rows had no ids yet, in those
@@ -312,12 +322,12 @@ class Snapshots:
                 found |= self.manifests.row_ids(uris, snapshot_id, status=DELETED)
         return found
 
-    def _entries(
+    def _added_file_entries(
         self,
         snapshot_id: int,
-        origins: Mapping[str, Ancestry],
+        origins: Mapping[str, FileOrigin],
         come: Sequence[FileChange],
-        fold: FactsFold,
+        fold: TableFactsFold,
     ) -> Iterator[ManifestEntry]:
         structs = {each.spec_id: fold.facts.struct(each.spec_id) for each in come}
         keyed = fold.schema is not None and bool(fold.schema.primary_keys)
@@ -331,10 +341,10 @@ class Snapshots:
                 except UnsupportedError as error:
                     self.unsaid[each.path] = error
             else:
-                self.unsaid[each.path] = self.of_a_key(snapshot_id)
-            yield entry(placeholder(each, struct))
+                self.unsaid[each.path] = self.primary_key_error(snapshot_id)
+            yield entry(placeholder_change(each, struct))
 
-    def of_a_key(self, snapshot_id: int) -> UnsupportedError:
+    def primary_key_error(self, snapshot_id: int) -> UnsupportedError:
         """Return the error for a snapshot with files in a table with a primary key."""
         return UnsupportedError(
             f"snapshot {snapshot_id} of {self.table.identifier} lists files of a table with a "
@@ -344,7 +354,7 @@ class Snapshots:
 
 
 @define
-class Garbage:
+class ProjectionGarbage:
     """Files that a run leaves unreferenced.
 
     A manifest is named by the lists of adjacent snapshots. So one of an expired snapshot is
@@ -391,8 +401,8 @@ class Garbage:
         gone = self._gone()
         if not gone:
             return ()
-        manifests = {path for each in gone for path in self._manifests(each)}
-        kept = {path for each in self._oldest() for path in self._manifests(each)}
+        manifests = {path for each in gone for path in self._manifests_in_list(each)}
+        kept = {path for each in self._oldest_kept_ids() for path in self._manifests_in_list(each)}
         lists = [self.names.manifest_list(each) for each in gone]
         return (*sorted(manifests - kept), *lists)
 
@@ -406,7 +416,7 @@ class Garbage:
             gone.update(each.snapshot_ids)
         return sorted(each for each in gone if not self.target.reachable(each))
 
-    def _oldest(self) -> set[int]:
+    def _oldest_kept_ids(self) -> set[int]:
         earliest = self.target.earliest_snapshot_id
         held = self.target.held_snapshot_ids
         oldest = {earliest, *(each for each in held if each < earliest)}
@@ -417,7 +427,7 @@ class Garbage:
             oldest.update(each.snapshot_ids[:1])
         return oldest
 
-    def _manifests(self, snapshot_id: int) -> list[str]:
+    def _manifests_in_list(self, snapshot_id: int) -> list[str]:
         if snapshot_id in self._listed:
             return self._listed[snapshot_id]
         path = self.names.manifest_list(snapshot_id)
@@ -427,7 +437,7 @@ class Garbage:
 
 
 @define
-class Line:
+class BranchRunState:
     """State of a branch during a run.
 
     Attributes:
@@ -436,13 +446,13 @@ class Line:
         adders: The branch's own snapshot that added each file, by path; None: not looked up yet.
     """
 
-    manifests: Manifests
+    manifests: CurrentManifests
     totals: FileTotals
     adders: dict[str, int] | None = None
 
 
 @define
-class Lines:
+class BranchRunStates:
     """The branches of a table, during a run.
 
     Attributes:
@@ -455,44 +465,44 @@ class Lines:
     """
 
     table: TableHandle
-    main: Snapshots
+    main: MainSnapshots
     before: TableState | None
-    rebuilt: Callable[[int], Line]
+    rebuilt: Callable[[int], BranchRunState]
     wanted: Collection[int] = ()
-    lines: dict[int, Line] = Factory(dict)
-    _bases: dict[int, Line] = field(factory=dict, init=False)
+    lines: dict[int, BranchRunState] = Factory(dict)
+    _bases: dict[int, BranchRunState] = field(factory=dict, init=False)
 
-    def begin(self, start: Iterable[LinePosition], target: TableState) -> None:
+    def begin(self, start: Iterable[BranchPosition], target: TableState) -> None:
         """Load the branches of a position, and find the snapshots at which branches will start."""
         for each in start:
             manifests = evolve(self.main.manifests.fork(), current=each.manifests)
-            self.lines[each.number] = Line(manifests, each.totals)
+            self.lines[each.number] = BranchRunState(manifests, each.totals)
         if target.last_branch_number:
             first = 0 if self.before is None else self.before.version + 1
-            self.wanted = {*self.wanted, *self._begun(first, target.version)}
+            self.wanted = {*self.wanted, *self._ref_snapshot_ids(first, target.version)}
         if self.before is not None:
-            self._keep(self.before.last_snapshot_id)
+            self._keep_branch_base(self.before.last_snapshot_id)
 
-    def _begun(self, first: int, last: int) -> Iterator[int]:
+    def _ref_snapshot_ids(self, first: int, last: int) -> Iterator[int]:
         for read in self.table.log.commits(first, last) if first <= last else ():
             for transaction in read.commit.transactions:
                 for event in transaction.events:
                     if isinstance(event, SnapshotRefSet):
                         yield event.ref.snapshot_id
 
-    def _keep(self, snapshot_id: int) -> None:
+    def _keep_branch_base(self, snapshot_id: int) -> None:
         if snapshot_id in self.wanted:
-            self._bases[snapshot_id] = self._here()
+            self._bases[snapshot_id] = self._fork_main()
 
-    def _here(self) -> Line:
-        return Line(self.main.manifests.fork(), self.main.totals)
+    def _fork_main(self) -> BranchRunState:
+        return BranchRunState(self.main.manifests.fork(), self.main.totals)
 
-    def base(self, snapshot_id: int) -> Line:
+    def base(self, snapshot_id: int) -> BranchRunState:
         """Return a branch's state at its start, from a snapshot of main."""
         found = self._bases.get(snapshot_id)
         if found is None:
             found = self._bases[snapshot_id] = self.rebuilt(snapshot_id)
-        return Line(found.manifests.fork(), found.totals, {})
+        return BranchRunState(found.manifests.fork(), found.totals, {})
 
     def learn(self, event: TableEvent, branches: Mapping[str, Branch]) -> None:
         """Apply the next event, unless it is a branch's snapshot.
@@ -502,28 +512,28 @@ class Lines:
             branches: The branches after its transaction.
         """
         if isinstance(event, SnapshotEvent):
-            self._keep(event.snapshot_id)
+            self._keep_branch_base(event.snapshot_id)
         if isinstance(event, SnapshotRefSet) and event.ref_name in branches:
             number = branches[event.ref_name].number
             self.lines[number] = self.base(event.ref.snapshot_id)
         if isinstance(event, SnapshotCommitted):
             head = event.fast_forward_to
             if not isinstance(head, UnsetType) and head.branch_name in branches:
-                line = self._here()
+                line = self._fork_main()
                 line.adders = {}
                 self.lines[branches[head.branch_name].number] = line
 
-    def positions(self, state: TableState) -> tuple[LinePosition, ...]:
+    def positions(self, state: TableState) -> tuple[BranchPosition, ...]:
         """Return the positions of the existing branches."""
         lines = ((e.number, self.lines[e.number]) for e in state.branches.values())
         return tuple(
-            LinePosition(number, line.manifests.current, line.totals)
+            BranchPosition(number, line.manifests.current, line.totals)
             for number, line in sorted(lines, key=lambda each: each[0])
         )
 
     def add(
-        self, event: BranchCommitted, time_millis: int, fold: FactsFold, *, is_kept: bool
-    ) -> Listed:
+        self, event: BranchCommitted, time_millis: int, fold: TableFactsFold, *, is_kept: bool
+    ) -> ManifestListContent:
         """Apply the next snapshot of a branch; return the content of its manifest list.
 
         Args:
@@ -540,8 +550,8 @@ class Lines:
         snapshot = snapshot_of(event, time_millis)
         log = self.table.log
         kept = event_files(log.store, log.layout, event)
-        files = tuple(unlaid(log.personal.columns.unbounded(kept)))
-        changes = self._changes(event, files, fold, is_kept=is_kept)
+        files = tuple(replace_erased_partitions(log.personal.columns.without_personal_bounds(kept)))
+        changes = self._snapshot_changes(event, files, fold, is_kept=is_kept)
         line.manifests.next_row_id = self.main.manifests.next_row_id
         listed = line.manifests.snapshot(changes, facts)
         self.main.manifests.next_row_id = line.manifests.next_row_id
@@ -564,22 +574,24 @@ class Lines:
         )
         return listed
 
-    def write(self, listed: Listed, event: BranchCommitted, fold: FactsFold) -> None:
+    def write(
+        self, listed: ManifestListContent, event: BranchCommitted, fold: TableFactsFold
+    ) -> None:
         """Write a snapshot's list, after the manifests in it that are not written yet."""
         line = self.lines[branch_number(event.snapshot_id)]
         line.manifests.write(listed, event.snapshot_id, fold.facts, parent=event.parent_snapshot_id)
 
-    def _changes(
+    def _snapshot_changes(
         self,
         event: BranchCommitted,
         files: Sequence[FileChange],
-        fold: FactsFold,
+        fold: TableFactsFold,
         *,
         is_kept: bool,
-    ) -> Changes:
+    ) -> SnapshotFileChanges:
         facts, snapshot_id = fold.facts, event.snapshot_id
         gone = [each for each in files if each.kind == "DELETE"]
-        adders = self._adders(snapshot_id, [each.path for each in gone])
+        adders = self._adders_on_branch(snapshot_id, [each.path for each in gone])
         removed = {
             facts.data_uri(each.path): (
                 adders[each.path],
@@ -591,19 +603,19 @@ class Lines:
         line = self.lines[branch_number(snapshot_id)]
         own = {} if line.adders is None else line.adders
         own.update((each.path, snapshot_id) for each in come)
-        added = self._entries(snapshot_id, come, fold, is_kept=is_kept)
-        return Changes(snapshot_id, tuple(added), removed)
+        added = self._added_file_entries(snapshot_id, come, fold, is_kept=is_kept)
+        return SnapshotFileChanges(snapshot_id, tuple(added), removed)
 
-    def _adders(self, snapshot_id: int, paths: Collection[str]) -> dict[str, int]:
+    def _adders_on_branch(self, snapshot_id: int, paths: Collection[str]) -> dict[str, int]:
         """Return the snapshots that added files to a branch, its own or those of main."""
         line = self.lines[branch_number(snapshot_id)]
         if line.adders is None and paths:
-            line.adders = self._own_adders(snapshot_id)
+            line.adders = self._own_adders_before_run(snapshot_id)
         own = line.adders or {}
         found = {path: own[path] for path in paths if path in own}
         return found | self.main.adders.of([path for path in paths if path not in found])
 
-    def _own_adders(self, snapshot_id: int) -> dict[str, int]:
+    def _own_adders_before_run(self, snapshot_id: int) -> dict[str, int]:
         """Return the branch's own snapshot that added each file, before the run."""
         state = self.before
         branch = None if state is None else state.branch_numbered(branch_number(snapshot_id))
@@ -612,13 +624,13 @@ class Lines:
         changes = self.table.live.branch_changes(branch, state.version)
         return {e.change.path: e.snapshot_id for e in changes if e.change.kind == "ADD"}
 
-    def _entries(
-        self, snapshot_id: int, come: Sequence[FileChange], fold: FactsFold, *, is_kept: bool
+    def _added_file_entries(
+        self, snapshot_id: int, come: Sequence[FileChange], fold: TableFactsFold, *, is_kept: bool
     ) -> Iterator[ManifestEntry]:
         facts = fold.facts
         structs = {each.spec_id: facts.struct(each.spec_id) for each in come}
         if come and is_kept and fold.schema is not None and fold.schema.primary_keys:
-            raise self.main.of_a_key(snapshot_id)
+            raise self.main.primary_key_error(snapshot_id)
         for each in come:
             origin = facts.origin(each, snapshot_id)
             entry = partial(
@@ -629,4 +641,4 @@ class Lines:
             except UnsupportedError:
                 if is_kept:
                     raise
-                yield entry(placeholder(each, structs[each.spec_id]))
+                yield entry(placeholder_change(each, structs[each.spec_id]))

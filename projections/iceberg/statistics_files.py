@@ -24,8 +24,8 @@ import msgspec
 from attrs import evolve, field, frozen
 
 from ledger.decide.changes import SetPartitionStatistics, SetStatistics
-from ledger.decide.snapshots import check_reachable
-from ledger.decide.table_options import Marked
+from ledger.decide.snapshots import check_snapshot_readable
+from ledger.decide.table_options import MarkedColumns
 from ledger.log.request import CommitOptions
 from ledger.log.time_travel import effective_millis
 from ledger.model import types as t
@@ -47,7 +47,7 @@ from projections.iceberg.materialise import ICEBERG as ICEBERG_FILES
 from projections.iceberg.materialise import project
 from projections.iceberg.position import Names
 from projections.materialising import outputs_of
-from projections.statistics.column_history import plain
+from projections.statistics.column_history import decompress_sketch
 from projections.statistics.definition import DELETION_VECTORS
 from projections.statistics.publishing import Published
 from projections.statistics.query import Instant, partition_sums
@@ -63,7 +63,7 @@ _MAGIC = b"PFA1"
 
 
 @frozen
-class Blob:
+class PuffinBlob:
     """A Puffin blob: statistics of some columns.
 
     Attributes:
@@ -84,7 +84,7 @@ class Blob:
 
 
 @frozen
-class Puffin:
+class PuffinContent:
     """A Puffin file.
 
     Attributes:
@@ -96,7 +96,7 @@ class Puffin:
     footer_size: int
 
 
-def puffin_file(blobs: Iterable[Blob], created_by: str) -> Puffin:
+def build_puffin_file(blobs: Iterable[PuffinBlob], created_by: str) -> PuffinContent:
     """Return a Puffin file with some blobs.
 
     Args:
@@ -104,7 +104,7 @@ def puffin_file(blobs: Iterable[Blob], created_by: str) -> Puffin:
         created_by: The name of the writer.
 
     Example:
-        >>> found = puffin_file([Blob("t", 1, 1, (3,), b"12", {"ndv": "2"})], "me")
+        >>> found = build_puffin_file([PuffinBlob("t", 1, 1, (3,), b"12", {"ndv": "2"})], "me")
         >>> found.body[:6], found.body[-4:], found.footer_size
         (b'PFA112', b'PFA1', 169)
     """
@@ -124,7 +124,7 @@ def puffin_file(blobs: Iterable[Blob], created_by: str) -> Puffin:
         body += each.body
     said = msgspec.json.encode({"blobs": blob_entries, "properties": {"created-by": created_by}})
     footer = _MAGIC + said + struct.pack("<ii", len(said), 0) + _MAGIC
-    return Puffin(bytes(body + footer), len(footer))
+    return PuffinContent(bytes(body + footer), len(footer))
 
 
 THETA = "apache-datasketches-theta-v1"
@@ -133,13 +133,13 @@ THETA = "apache-datasketches-theta-v1"
 _CREATED_BY = "lakeledger"
 
 
-class _Numbered(msgspec.Struct, rename="kebab"):
+class _SnapshotRecord(msgspec.Struct, rename="kebab"):
     snapshot_id: int
     sequence_number: int = 0
 
 
-class _Snapshots(msgspec.Struct):
-    snapshots: list[_Numbered]
+class _SnapshotsRecord(msgspec.Struct):
+    snapshots: list[_SnapshotRecord]
 
 
 def publish_distinct_counts(
@@ -171,13 +171,20 @@ def publish_distinct_counts(
     project(table)
     sequence = _sequence_number(table, analysed)
     blobs = [
-        Blob(THETA, analysed, sequence, (key,), plain(sketch), {"ndv": str(distinct[key])})
+        PuffinBlob(
+            THETA,
+            analysed,
+            sequence,
+            (key,),
+            decompress_sketch(sketch),
+            {"ndv": str(distinct[key])},
+        )
         for key, sketch in sorted(sketches.items())
     ]
     check = hashlib.sha256(b"".join(each.body for each in blobs)).hexdigest()
     path = Names(table.state.table_id).sketches(snapshot_id, check)
-    made = puffin_file(blobs, _CREATED_BY)
-    _write(table, path, made)
+    made = build_puffin_file(blobs, _CREATED_BY)
+    _write_puffin_file(table, path, made)
     blob_entries = [
         BlobMetadata(
             type=each.type,
@@ -220,12 +227,12 @@ def _sequence_number(table: TableHandle, snapshot_id: int) -> int:
     if isinstance(origin, IcebergOrigin):
         return origin.snapshots[snapshot_id].sequence_number
     body = outputs_of(table).read(Names(table.state.table_id).metadata(table.state.version))
-    found = msgspec.json.decode(body or b'{"snapshots":[]}', type=_Snapshots).snapshots
+    found = msgspec.json.decode(body or b'{"snapshots":[]}', type=_SnapshotsRecord).snapshots
     numbers = {each.snapshot_id: each.sequence_number for each in found}
     return numbers.get(snapshot_id, 0)
 
 
-def _write(table: TableHandle, path: str, made: Puffin) -> None:
+def _write_puffin_file(table: TableHandle, path: str, made: PuffinContent) -> None:
     """Write a file, unless it exists undamaged."""
     outputs = outputs_of(table)
     found = outputs.read(path)
@@ -317,13 +324,13 @@ def partition_statistics_table(
     rows: dict[tuple[int, str], dict[str, Any]] = {}
     for each in sums.to_pylist():
         key = each["spec_id"], each["partition"]
-        row = rows.setdefault(key, _new_row(by_id[key[0]], key[1], fields))
-        _count(row, each)
-    present = [_finished(each, times) for each in rows.values() if _has_files(each)]
-    present.sort(key=lambda row: (_sort_key(row["partition"]), row["spec_id"]))
-    found = _schema(fields, format_version)
+        row = rows.setdefault(key, _new_partition_row(by_id[key[0]], key[1], fields))
+        _count_files(row, each)
+    present = [_finish_row(each, times) for each in rows.values() if _has_files(each)]
+    present.sort(key=lambda row: (_nulls_first_key(row["partition"]), row["spec_id"]))
+    found = _arrow_schema(fields, format_version)
     columns = [
-        _structs([row["partition"] for row in present], fields, each.type)
+        _struct_array([row["partition"] for row in present], fields, each.type)
         if each.name == "partition"
         else pa.array([row[each.name] for row in present], each.type)
         for each in found
@@ -341,14 +348,16 @@ def partition_statistics_file(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _new_row(spec: PartitionSpec, partition: str, fields: Sequence[t.DataField]) -> dict[str, Any]:
+def _new_partition_row(
+    spec: PartitionSpec, partition: str, fields: Sequence[t.DataField]
+) -> dict[str, Any]:
     raw = dict(zip((f.field_id for f in spec.fields), msgspec.json.decode(partition), strict=True))
     values = [decode_value(raw.get(each.id), each.type) for each in fields]
     counts = dict.fromkeys(_FIELD_IDS, 0)
     return {**counts, "partition": values, "spec_id": spec.spec_id}
 
 
-def _count(row: dict[str, Any], sums: Mapping[str, Any]) -> None:
+def _count_files(row: dict[str, Any], sums: Mapping[str, Any]) -> None:
     records, files = _COUNTS[sums["content"]]
     row[records] += sums["record_count"]
     row[files] += sums["file_count"]
@@ -361,7 +370,7 @@ def _has_files(row: Mapping[str, Any]) -> bool:
     return any(row[files] > 0 for _, files in _COUNTS.values())
 
 
-def _finished(row: dict[str, Any], times: Mapping[int, int]) -> dict[str, Any]:
+def _finish_row(row: dict[str, Any], times: Mapping[int, int]) -> dict[str, Any]:
     # Without reading them it is unknown which rows equality and position deletes still apply to.
     deletes = row["position_delete_record_count"] or row["equality_delete_record_count"]
     total = None if deletes else row["data_record_count"]
@@ -369,11 +378,11 @@ def _finished(row: dict[str, Any], times: Mapping[int, int]) -> dict[str, Any]:
     return {**row, "total_record_count": total, "last_updated_at": moment}
 
 
-def _sort_key(values: Sequence[Value | None]) -> list[tuple[bool, Any]]:
+def _nulls_first_key(values: Sequence[Value | None]) -> list[tuple[bool, Any]]:
     return [(value is not None, 0 if value is None else value) for value in values]
 
 
-def _schema(fields: Sequence[t.DataField], format_version: int) -> pa.Schema:
+def _arrow_schema(fields: Sequence[t.DataField], format_version: int) -> pa.Schema:
     import pyarrow as pa
 
     required = _REQUIRED[3 if format_version >= _DELETION_VECTORS_SINCE else 1]
@@ -383,8 +392,8 @@ def _schema(fields: Sequence[t.DataField], format_version: int) -> pa.Schema:
         [
             pa.field(
                 f"{each.name}_{each.id}" if each.name in repeated else each.name,
-                _arrow(each.type),
-                metadata=_id(each.id),
+                _arrow_type(each.type),
+                metadata=_field_id_metadata(each.id),
             )
             for each in fields
         ]
@@ -394,7 +403,9 @@ def _schema(fields: Sequence[t.DataField], format_version: int) -> pa.Schema:
         kind = pa.int32() if name in _INTEGERS else pa.int64()
         nullable = _FIELD_IDS[name] not in required
         kind = struct if name == "partition" else kind
-        return pa.field(name, kind, nullable=nullable, metadata=_id(_FIELD_IDS[name]))
+        return pa.field(
+            name, kind, nullable=nullable, metadata=_field_id_metadata(_FIELD_IDS[name])
+        )
 
     names = [each for each in _FIELD_IDS if each != "dv_count"]
     if format_version >= _DELETION_VECTORS_SINCE:
@@ -402,17 +413,17 @@ def _schema(fields: Sequence[t.DataField], format_version: int) -> pa.Schema:
     return pa.schema([field(name) for name in names])
 
 
-def _id(number: int) -> dict[bytes, bytes]:
+def _field_id_metadata(number: int) -> dict[bytes, bytes]:
     return {FIELD_ID_KEY: str(number).encode()}
 
 
-def _structs(
+def _struct_array(
     rows: Sequence[Sequence[Value | None]], fields: Sequence[t.DataField], struct: pa.StructType
 ) -> pa.Array:
     import pyarrow as pa
 
     children = [
-        _values([row[place] for row in rows], each.type, struct.field(place).type)
+        _value_array([row[place] for row in rows], each.type, struct.field(place).type)
         for place, each in enumerate(fields)
     ]
     if not children:
@@ -420,7 +431,7 @@ def _structs(
     return pa.StructArray.from_arrays(children, fields=list(struct))
 
 
-def _values(values: list[Any], data_type: t.DataType, kind: pa.DataType) -> pa.Array:
+def _value_array(values: list[Any], data_type: t.DataType, kind: pa.DataType) -> pa.Array:
     import pyarrow as pa
 
     if isinstance(data_type, t.DecimalType):
@@ -433,7 +444,7 @@ def _values(values: list[Any], data_type: t.DataType, kind: pa.DataType) -> pa.A
     return pa.array(values, kind)
 
 
-def _arrow(data_type: t.DataType) -> pa.DataType:
+def _arrow_type(data_type: t.DataType) -> pa.DataType:
     """Return the Arrow type of a partition value, in Iceberg's units."""
     import pyarrow as pa
 
@@ -444,9 +455,9 @@ def _arrow(data_type: t.DataType) -> pa.DataType:
         t.DoubleType: lambda _: pa.float64(),
         t.DecimalType: lambda each: pa.decimal128(each.precision, each.scale),
         t.DateType: lambda _: pa.date32(),
-        t.TimeType: lambda each: pa.time64(_unit(each)),
-        t.TimestampType: lambda each: pa.timestamp(_unit(each)),
-        t.LocalZonedTimestampType: lambda each: pa.timestamp(_unit(each), "UTC"),
+        t.TimeType: lambda each: pa.time64(_arrow_time_unit(each)),
+        t.TimestampType: lambda each: pa.timestamp(_arrow_time_unit(each)),
+        t.LocalZonedTimestampType: lambda each: pa.timestamp(_arrow_time_unit(each), "UTC"),
         t.CharType: lambda _: pa.string(),
         t.VarCharType: lambda _: pa.string(),
         t.BinaryType: lambda _: pa.binary(),
@@ -459,7 +470,7 @@ def _arrow(data_type: t.DataType) -> pa.DataType:
     return make(data_type) if make else pa.binary()
 
 
-def _unit(data_type: t.TimeType | t.TimestampType | t.LocalZonedTimestampType) -> str:
+def _arrow_time_unit(data_type: t.TimeType | t.TimestampType | t.LocalZonedTimestampType) -> str:
     return "ns" if unit_digits(data_type) == _NANOSECONDS else "us"
 
 
@@ -487,7 +498,7 @@ def publish_partition_statistics(
     head, snapshot_id = table.state, at.state.last_snapshot_id
     path = Names(head.table_id).partition_statistics(snapshot_id)
     known = head.partition_statistics.get(snapshot_id)
-    size = _kept_file(table, path, kept, at, known)
+    size = _write_statistics_file(table, path, kept, at, known)
     file = PartitionStatisticsFile(snapshot_id, path, size)
     is_new = known != file
     if is_new:
@@ -504,7 +515,7 @@ def check(table: TableHandle, at: Instant) -> None:
         raise InvalidInputError(
             f"{table.identifier} has no snapshot yet, so nothing to publish: add files first"
         )
-    check_reachable(head, snapshot_id)
+    check_snapshot_readable(head, snapshot_id)
 
 
 def check_partitioned(table: TableHandle) -> None:
@@ -514,7 +525,7 @@ def check_partitioned(table: TableHandle) -> None:
             f"{table.identifier} is not partitioned, and Iceberg keeps these statistics by "
             "partition: partition it, or publish what --analyze finds of its columns"
         )
-    _refuse_personal(table.state)
+    _refuse_personal_partitions(table.state)
 
 
 def is_partitioned(table: TableHandle) -> bool:
@@ -522,8 +533,8 @@ def is_partitioned(table: TableHandle) -> bool:
     return any(each.fields for each in table.state.specs)
 
 
-def _refuse_personal(head: TableState) -> None:
-    marked = Marked.of(head.schema) if head.keeps_outside else None
+def _refuse_personal_partitions(head: TableState) -> None:
+    marked = MarkedColumns.of(head.schema) if head.keeps_outside else None
     if marked is None:
         return
     for spec in head.specs:
@@ -535,7 +546,7 @@ def _refuse_personal(head: TableState) -> None:
             )
 
 
-def _kept_file(
+def _write_statistics_file(
     table: TableHandle, path: str, kept: Kept, at: Instant, known: PartitionStatisticsFile | None
 ) -> int:
     """Write a snapshot's file unless it exists as recorded; return its size."""
@@ -543,7 +554,7 @@ def _kept_file(
     found = outputs.read(path)
     if found is not None and (known is None or known.file_size_in_bytes == len(found)):
         return len(found)
-    body = partition_statistics_file(content(table, kept, at))
+    body = partition_statistics_file(partition_statistics_rows(table, kept, at))
     if found is not None:
         outputs.store.replace(outputs.key(path), body)
     elif not outputs.store.create(outputs.key(path), body):
@@ -551,19 +562,19 @@ def _kept_file(
     return len(body)
 
 
-def content(table: TableHandle, kept: Kept, at: Instant) -> pa.Table:
+def partition_statistics_rows(table: TableHandle, kept: Kept, at: Instant) -> pa.Table:
     """Return the rows of an instant's file, as in `partition_statistics_table`."""
     head, sums = table.state, partition_sums(kept, at)
     return partition_statistics_table(
         sums,
-        with_dropped(table),
+        schema_with_dropped_columns(table),
         head.specs,
-        times=_times(table, head, sums),
+        times=_commit_times_by_id(table, head, sums),
         format_version=Rules.of(head.schema.options).format_version,
     )
 
 
-def _times(table: TableHandle, head: TableState, sums: pa.Table) -> dict[int, int]:
+def _commit_times_by_id(table: TableHandle, head: TableState, sums: pa.Table) -> dict[int, int]:
     """Return the commit times of the readable snapshots that last changed a partition, by id."""
     places = sums.group_by(["version", "snapshot_id"], use_threads=False).aggregate([]).to_pylist()
     kept = [each for each in places if head.reachable(each["snapshot_id"])]
@@ -577,7 +588,7 @@ def _times(table: TableHandle, head: TableState, sums: pa.Table) -> dict[int, in
     return {each["snapshot_id"]: moments[each["version"]] for each in kept}
 
 
-def with_dropped(table: TableHandle) -> Schema:
+def schema_with_dropped_columns(table: TableHandle) -> Schema:
     """Return the newest schema, followed by dropped columns that partition specs use.
 
     The partition field of a dropped column keeps the column's last type.

@@ -30,7 +30,7 @@ from projections.iceberg.metadata_schema import (
     primitive_type,
 )
 from projections.iceberg.position import IcebergPosition
-from projections.iceberg.table_file import Trail
+from projections.iceberg.table_file import MetadataTrail
 from projections.iceberg.table_metadata import SEQUENCES_SINCE
 
 
@@ -54,16 +54,16 @@ def iceberg_schema(schema: Schema, *, schema_id: int, format_version: int) -> ic
         >>> made.fields[0].type.element_id
         536870912
     """
-    fields = tuple(_field(each, each.name, format_version) for each in schema.fields)
-    return iceberg.Schema(schema_id, fields, _identifiers(schema))
+    fields = tuple(_convert_field(each, each.name, format_version) for each in schema.fields)
+    return iceberg.Schema(schema_id, fields, _identifier_field_ids(schema))
 
 
 def iceberg_column(member: t.DataField, format_version: int) -> NestedField:
     """Convert a column to Iceberg's for a format version; see `iceberg_schema`."""
-    return _field(member, member.name, format_version)
+    return _convert_field(member, member.name, format_version)
 
 
-def _identifiers(schema: Schema) -> tuple[int, ...]:
+def _identifier_field_ids(schema: Schema) -> tuple[int, ...]:
     """Return the identifier fields: those that were set, or else the primary key's."""
     if schema.identifier_field_ids:
         return schema.identifier_field_ids
@@ -74,29 +74,29 @@ def _identifiers(schema: Schema) -> tuple[int, ...]:
     return tuple(each.id for each in keys)
 
 
-def _field(member: t.DataField, path: str, format_version: int) -> NestedField:
+def _convert_field(member: t.DataField, path: str, format_version: int) -> NestedField:
     defaults = {}
     if format_version >= DEFAULTS_SINCE:
         defaults = {
-            "initial_default": _default(member.initial_default, member.type, path),
-            "write_default": _default(member.default_value, member.type, path),
+            "initial_default": _default_json(member.initial_default, member.type, path),
+            "write_default": _default_json(member.default_value, member.type, path),
         }
     return NestedField(
         id=member.id,
         name=member.name,
-        type=_type(member.type, _Place(path, format_version, member.id)),
+        type=_convert_type(member.type, _TypePosition(path, format_version, member.id)),
         required=not member.type.nullable,
         doc=member.description,
         **defaults,
     )
 
 
-def _default(text: str | None, data_type: t.DataType, path: str) -> Any:
+def _default_json(text: str | None, data_type: t.DataType, path: str) -> Any:
     return None if text is None else default_json(text, data_type, path)
 
 
 @frozen
-class _Place:
+class _TypePosition:
     """Position of a type: its path, the nearest named field, the lists and maps below that."""
 
     path: str
@@ -104,45 +104,48 @@ class _Place:
     field_id: int
     depth: int = 0
 
-    def inside(self, name: str) -> _Place:
-        return _Place(f"{self.path}.{name}", self.format_version, self.field_id, self.depth + 1)
+    def inside(self, name: str) -> _TypePosition:
+        return _TypePosition(
+            f"{self.path}.{name}", self.format_version, self.field_id, self.depth + 1
+        )
 
     def ids(self, data_type: t.DataType) -> tuple[int, ...]:
         return nested_ids(data_type, self.field_id, self.depth + 1)
 
 
-def _type(data_type: t.DataType, place: _Place) -> Type:
+def _convert_type(data_type: t.DataType, place: _TypePosition) -> Type:
     match data_type:
         case t.RowType(fields=fields):
             members = (
-                _field(each, f"{place.path}.{each.name}", place.format_version) for each in fields
+                _convert_field(each, f"{place.path}.{each.name}", place.format_version)
+                for each in fields
             )
             return StructType(tuple(members))
         case t.ArrayType(element=element):
             (number,) = place.ids(data_type)
             return ListType(
                 element_id=number,
-                element=_type(element, place.inside("element")),
+                element=_convert_type(element, place.inside("element")),
                 element_required=not element.nullable,
             )
         case t.MapType():
-            return _map(data_type, place)
+            return _convert_map(data_type, place)
         case _:
-            return _primitive(data_type, place)
+            return _convert_primitive(data_type, place)
 
 
-def _map(data_type: t.MapType, place: _Place) -> MapType:
+def _convert_map(data_type: t.MapType, place: _TypePosition) -> MapType:
     key_id, value_id = place.ids(data_type)
     return MapType(
         key_id=key_id,
-        key=_type(data_type.key, place.inside("key")),
+        key=_convert_type(data_type.key, place.inside("key")),
         value_id=value_id,
-        value=_type(data_type.value, place.inside("value")),
+        value=_convert_type(data_type.value, place.inside("value")),
         value_required=not data_type.value.nullable,
     )
 
 
-def _primitive(data_type: t.DataType, place: _Place) -> Type:
+def _convert_primitive(data_type: t.DataType, place: _TypePosition) -> Type:
     try:
         return primitive_type(iceberg_type(data_type, format_version=place.format_version))
     except UnsupportedError as error:
@@ -156,7 +159,7 @@ _NO_COLUMNS = b'{"type":"struct","schema-id":0,"fields":[]}'
 
 
 @define
-class FactsFold:
+class TableFactsFold:
     """Fold of a table's schema, format version and specs over its commits.
 
     A schema that Iceberg cannot express is no problem once no snapshot of it can be read. One
@@ -174,7 +177,7 @@ class FactsFold:
 
     location: str
     data_location: str
-    trail: Trail
+    trail: MetadataTrail
     facts: TableFacts
     schema: Schema | None
     schema_ids: list[tuple[int, int]]
@@ -189,10 +192,10 @@ class FactsFold:
         cls,
         location: str,
         data_location: str,
-        trail: Trail,
+        trail: MetadataTrail,
         start: IcebergPosition,
         before: TableState | None,
-    ) -> FactsFold:
+    ) -> TableFactsFold:
         """Return the fold at a position.
 
         Args:
@@ -239,18 +242,18 @@ class FactsFold:
         )
 
     def _learn_schema(self, schema: Schema, version: int, *, is_declared: bool) -> None:
-        self.problem = self._say(schema, version)
+        self.problem = self._make_schema_current(schema, version)
         if self.problem is not None:
             self._waiting[schema.id] = schema, self.problem
         elif is_declared and self._waiting:
             # Done here, so that a position stored later need not record pending ids.
             for older, _ in self._waiting.values():
-                self._say(older, version)
+                self._make_schema_current(older, version)
             self._waiting.clear()
-            self._say(schema, version)
-            self._say_snapshots()
+            self._make_schema_current(schema, version)
+            self._add_waiting_snapshots()
 
-    def _say(self, schema: Schema, version: int) -> UnsupportedError | None:
+    def _make_schema_current(self, schema: Schema, version: int) -> UnsupportedError | None:
         """Make a schema current; return the error if Iceberg cannot express it."""
         try:
             made = iceberg_schema(schema, schema_id=schema.id, format_version=version)
@@ -263,7 +266,7 @@ class FactsFold:
             self.schema_ids = sorted(ids.items())
         return None
 
-    def _say_snapshots(self) -> None:
+    def _add_waiting_snapshots(self) -> None:
         said = dict(self.schema_ids)
         for key, (snapshot, ledger_id, _) in list(self._unsaid.items()):
             if ledger_id in said:
@@ -283,7 +286,7 @@ class FactsFold:
             problem = self._waiting[ledger_id][1]
             self._unsaid[snapshot.snapshot_id] = snapshot, ledger_id, problem
 
-    def inexpressible(self, is_kept: Callable[[int], bool]) -> UnsupportedError | None:
+    def inexpressible_error(self, is_kept: Callable[[int], bool]) -> UnsupportedError | None:
         """Return the error if Iceberg cannot express the schema, or that of a kept snapshot."""
         if self.problem is not None:
             return self.problem

@@ -82,7 +82,7 @@ def properties(schema: Schema) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def most_previous_versions(schema: Schema) -> int:
+def max_previous_versions(schema: Schema) -> int:
     """Return the number of earlier metadata files in the log."""
     text = schema.options.get(PREVIOUS_VERSIONS, "")
     return int(text) if _WHOLE.fullmatch(text) else DEFAULT_PREVIOUS_VERSIONS
@@ -93,19 +93,19 @@ NAME_MAPPING = "schema.name-mapping.default"
 
 
 @define
-class _Level:
+class _NameLevel:
     """The fields of one struct by id, and the id for each name."""
 
-    fields: dict[int, _Mapped] = Factory(dict)
-    owners: dict[str, _Mapped] = Factory(dict)
+    fields: dict[int, _MappedField] = Factory(dict)
+    owners: dict[str, _MappedField] = Factory(dict)
 
 
 @define
-class _Mapped:
+class _MappedField:
     """A field: all names that it had, newest last, and its members."""
 
     names: dict[str, None] = Factory(dict)
-    inside: _Level = Factory(_Level)
+    inside: _NameLevel = Factory(_NameLevel)
 
 
 def name_mapping(schemas: Iterable[iceberg.Schema]) -> str:
@@ -124,29 +124,29 @@ def name_mapping(schemas: Iterable[iceberg.Schema]) -> str:
         >>> name_mapping([named("old"), named("new")])
         '[{"field-id":1,"names":["old","new"]}]'
     """
-    found = _Level()
+    found = _NameLevel()
     for schema in schemas:
-        _learn(found, schema.fields)
-    return msgspec.json.encode(_json(found)).decode()
+        _learn_names(found, schema.fields)
+    return msgspec.json.encode(_mapping_json(found)).decode()
 
 
-def _learn(into: _Level, fields: Iterable[NestedField]) -> None:
+def _learn_names(into: _NameLevel, fields: Iterable[NestedField]) -> None:
     for each in fields:
-        mapped = into.fields.setdefault(each.id, _Mapped())
+        mapped = into.fields.setdefault(each.id, _MappedField())
         before = into.owners.setdefault(each.name, mapped)
         if before is not mapped:
             del before.names[each.name]
             into.owners[each.name] = mapped
         mapped.names[each.name] = None
-        _learn(mapped.inside, iceberg.children(each.type))
+        _learn_names(mapped.inside, iceberg.type_members(each.type))
 
 
-def _json(level: _Level) -> list[dict[str, Any]]:
+def _mapping_json(level: _NameLevel) -> list[dict[str, Any]]:
     return [
         {
             "field-id": field_id,
             "names": list(each.names),
-            **({"fields": _json(each.inside)} if each.inside.fields else {}),
+            **({"fields": _mapping_json(each.inside)} if each.inside.fields else {}),
         }
         for field_id, each in level.fields.items()
     ]
@@ -171,7 +171,7 @@ def puffin_files(state: TableState, facts: TableFacts) -> tuple[StatisticsFile, 
 
 
 @define
-class StatisticsFiles:
+class LoggedStatisticsFiles:
     """The statistics files that a run's log names, to find those that are unreferenced now.
 
     Attributes:
@@ -183,7 +183,7 @@ class StatisticsFiles:
     _puffin: dict[str, int] = Factory(dict)
 
     @classmethod
-    def at(cls, names: Names, before: TableState | None) -> StatisticsFiles:
+    def at(cls, names: Names, before: TableState | None) -> LoggedStatisticsFiles:
         """Return the files that a state names; none before the first commit."""
         found = cls(names)
         if before is not None:
@@ -215,7 +215,7 @@ _Raw = msgspec.Raw
 _encode = msgspec.json.encode
 
 
-class _Grown(msgspec.Struct, rename="kebab"):
+class _TrailKeys(msgspec.Struct, rename="kebab"):
     """The keys of a metadata file that a trail copies."""
 
     last_updated_ms: int
@@ -226,24 +226,24 @@ class _Grown(msgspec.Struct, rename="kebab"):
     metadata_log: list[MetadataLogEntry]
 
 
-class _Numbered(msgspec.Struct, rename="kebab"):
+class _SnapshotIdRecord(msgspec.Struct, rename="kebab"):
     snapshot_id: int
 
 
-class _Timed(msgspec.Struct, rename="kebab"):
+class _TimestampRecord(msgspec.Struct, rename="kebab"):
     timestamp_ms: int
 
 
-class _Rows(msgspec.Struct, rename="kebab"):
+class _RowIdRecord(msgspec.Struct, rename="kebab"):
     first_row_id: int | None = None
 
 
-class _Schema(msgspec.Struct, rename="kebab"):
+class _SchemaIdRecord(msgspec.Struct, rename="kebab"):
     schema_id: int
 
 
 @define
-class Trail:
+class MetadataTrail:
     """Schemas, snapshots and logs of a table's metadata, oldest first.
 
     Attributes:
@@ -263,10 +263,13 @@ class Trail:
     metadata_log: list[MetadataLogEntry] = Factory(list)
 
     @classmethod
-    def of(cls, body: bytes) -> Trail:
+    def of(cls, body: bytes) -> MetadataTrail:
         """Return the trail of a metadata file that the ledger projected."""
-        grown = msgspec.json.decode(body, type=_Grown)
-        schema_id, snapshot_id = msgspec.json.Decoder(_Schema), msgspec.json.Decoder(_Numbered)
+        grown = msgspec.json.decode(body, type=_TrailKeys)
+        schema_id, snapshot_id = (
+            msgspec.json.Decoder(_SchemaIdRecord),
+            msgspec.json.Decoder(_SnapshotIdRecord),
+        )
         return cls(
             last_updated_ms=grown.last_updated_ms,
             schema_id=grown.current_schema_id,
@@ -290,9 +293,9 @@ class Trail:
     def add_schema(self, schema: IcebergSchema) -> None:
         """Make a schema current; one with equal content keeps its id."""
         body = _encode(schema_to_json(schema))
-        content = _content(body)
+        content = _schema_content(body)
         for known_id, known in self.schemas.items():
-            if _content(known) == content:
+            if _schema_content(known) == content:
                 self.schema_id = known_id
                 return
         self.schemas[schema.schema_id] = body
@@ -304,12 +307,15 @@ class Trail:
 
     def timestamp_ms(self, snapshot_id: int) -> int:
         """Return the time of an existing snapshot."""
-        return msgspec.json.decode(self.snapshots[snapshot_id], type=_Timed).timestamp_ms
+        return msgspec.json.decode(self.snapshots[snapshot_id], type=_TimestampRecord).timestamp_ms
 
     def has_row_ids(self, snapshot_id: int) -> bool:
         """Return whether the rows of an existing snapshot have ids."""
         body = self.snapshots.get(snapshot_id)
-        return body is not None and msgspec.json.decode(body, type=_Rows).first_row_id is not None
+        return (
+            body is not None
+            and msgspec.json.decode(body, type=_RowIdRecord).first_row_id is not None
+        )
 
     def log_snapshot(self, snapshot_id: int, timestamp_ms: int) -> None:
         """Add the current snapshot after a commit to the snapshot log."""
@@ -354,23 +360,23 @@ class Trail:
         file: dict[str, Any] = msgspec.json.decode(write_metadata(metadata), type=dict[str, _Raw])
         if "schema" in file:
             file["schema"] = _Raw(self.schema_body)
-        file["schemas"] = _list(self.schemas)
-        file["snapshots"] = _list(self.snapshots)
+        file["schemas"] = _json_list(self.schemas)
+        file["snapshots"] = _json_list(self.snapshots)
         return _encode(file)
 
 
-def _list(bodies: dict[int, bytes]) -> msgspec.Raw:
+def _json_list(bodies: dict[int, bytes]) -> msgspec.Raw:
     return _Raw(b"[" + b",".join(bodies.values()) + b"]")
 
 
-def _content(body: bytes) -> bytes:
+def _schema_content(body: bytes) -> bytes:
     """Return the JSON of a schema after its type and its id."""
     return body.split(b",", 2)[2]
 
 
 def metadata_file(
     state: TableState,
-    trail: Trail,
+    trail: MetadataTrail,
     facts: TableFacts,
     *,
     next_row_id: int,
@@ -394,21 +400,21 @@ def metadata_file(
         format_version=facts.format_version,
         table_uuid=state.table_id,
         location=facts.location,
-        last_sequence_number=facts.sequence_number(_highest_id(state)),
+        last_sequence_number=facts.sequence_number(_highest_snapshot_id(state)),
         last_updated_ms=state.effective_millis,
         last_column_id=max(0, state.schema.highest_field_id),
         current_schema_id=trail.schema_id,
         # Its content comes from the trail.
         schemas=(IcebergSchema(trail.schema_id),),
         default_spec_id=state.default_spec_id,
-        partition_specs=_specs(state),
+        partition_specs=_listed_specs(state),
         last_partition_id=state.last_partition_id,
         default_sort_order_id=state.default_order_id,
         sort_orders=state.sort_orders,
-        properties=_properties(state, trail, named_schema_ids),
+        properties=_file_properties(state, trail, named_schema_ids),
         current_snapshot_id=last or None,
         next_row_id=next_row_id,
-        refs=_refs(state, trail),
+        refs=_snapshot_refs(state, trail),
         statistics=puffin_files(state, facts),
         partition_statistics=partition_statistics(state, facts),
         snapshot_log=tuple(trail.snapshot_log),
@@ -417,19 +423,21 @@ def metadata_file(
     return trail.render(metadata)
 
 
-def _specs(state: TableState) -> tuple[PartitionSpec, ...]:
+def _listed_specs(state: TableState) -> tuple[PartitionSpec, ...]:
     # Always the same for a table, whatever was erased from it.
     may_lack = state.keeps_outside and any(each.fields for each in state.specs)
     return (*state.specs, UNLAID) if may_lack else tuple(state.specs)
 
 
-def _highest_id(state: TableState) -> int:
+def _highest_snapshot_id(state: TableState) -> int:
     """Return a number that is at least the id of every snapshot ever, on main or a branch."""
     ever = state.last_branch_number
     return (ever + 1) * BRANCH_IDS - 1 if ever else state.last_snapshot_id
 
 
-def _properties(state: TableState, trail: Trail, named: Iterable[int]) -> Mapping[str, str]:
+def _file_properties(
+    state: TableState, trail: MetadataTrail, named: Iterable[int]
+) -> Mapping[str, str]:
     found = properties(state.schema)
     schemas = tuple(named)
     if schemas:
@@ -438,7 +446,7 @@ def _properties(state: TableState, trail: Trail, named: Iterable[int]) -> Mappin
     return dict(sorted(found.items()))
 
 
-def _refs(state: TableState, trail: Trail) -> dict[str, SnapshotRef]:
+def _snapshot_refs(state: TableState, trail: MetadataTrail) -> dict[str, SnapshotRef]:
     if MAIN in state.tags:
         raise UnsupportedError(
             f"tag {MAIN!r} is not possible in an Iceberg table, whose branch has that name: rename "
@@ -449,7 +457,7 @@ def _refs(state: TableState, trail: Trail) -> dict[str, SnapshotRef]:
         refs[MAIN] = SnapshotRef(snapshot_id=state.last_snapshot_id, type="branch")
     for name, tag in sorted(state.tags.items()):
         refs[name] = SnapshotRef(
-            snapshot_id=tag.snapshot_id, type="tag", max_ref_age_ms=_age(tag, state, trail)
+            snapshot_id=tag.snapshot_id, type="tag", max_ref_age_ms=_tag_max_age(tag, state, trail)
         )
     for name, branch in sorted(state.branches.items()):
         refs[name] = SnapshotRef(
@@ -457,18 +465,18 @@ def _refs(state: TableState, trail: Trail) -> dict[str, SnapshotRef]:
             type="branch",
             min_snapshots_to_keep=branch.min_snapshots_to_keep,
             max_snapshot_age_ms=branch.max_snapshot_age_millis,
-            max_ref_age_ms=_branch_age(branch, state),
+            max_ref_age_ms=_branch_max_age(branch, state),
         )
     return refs
 
 
-def _branch_age(branch: Branch, state: TableState) -> int | None:
+def _branch_max_age(branch: Branch, state: TableState) -> int | None:
     if branch.max_ref_age_millis is None and MAX_REF_AGE in state.schema.options:
         return NEVER_MS
     return branch.max_ref_age_millis
 
 
-def _age(tag: Tag, state: TableState, trail: Trail) -> int | None:
+def _tag_max_age(tag: Tag, state: TableState, trail: MetadataTrail) -> int | None:
     """Return the age of a tag's snapshot when the tag expires; None if it never does.
 
     Iceberg counts from the snapshot, and the ledger from the tag, which may be much younger.

@@ -32,15 +32,15 @@ from ledger.model.iceberg_objects import (
     SnapshotLogEntry,
     SnapshotRef,
     StatisticsFile,
-    checked_ref,
-    checked_snapshot,
+    validate_foreign_ref,
+    validate_foreign_snapshot,
 )
 from projections.iceberg.metadata_schema import Schema
 from projections.iceberg.schema_json import (
-    decoded,
-    encoded,
-    inflated,
-    not_a,
+    decode_record,
+    encode_record,
+    inflate_if_gzip,
+    invalid_json_error,
     schema_from_json,
     schema_to_json,
 )
@@ -51,18 +51,18 @@ from projections.iceberg.table_metadata import (
     SUPPORTED_VERSIONS,
     TableMetadata,
     check_table,
-    knowing,
+    with_known_snapshots,
 )
 
 _WHAT = "table metadata"
 _T = TypeVar("_T")
 
 
-class _Version(msgspec.Struct, rename="kebab"):
+class _FormatVersionRecord(msgspec.Struct, rename="kebab"):
     format_version: Int
 
 
-class TableFile(msgspec.Struct, kw_only=True, rename="kebab"):
+class MetadataFileKeys(msgspec.Struct, kw_only=True, rename="kebab"):
     """The keys of a metadata file, in Java's order; UNSET ones are absent."""
 
     format_version: Int
@@ -100,24 +100,24 @@ def read_metadata(content: bytes | str) -> TableMetadata:
         InvalidInputError: It is not valid table metadata; the message names the
             place in the JSON.
     """
-    text = inflated(content)
-    version = decoded(text, _Version, _WHAT).format_version
+    text = inflate_if_gzip(content)
+    version = decode_record(text, _FormatVersionRecord, _WHAT).format_version
     if version > SUPPORTED_VERSIONS[-1]:
         raise UpgradeRequiredError(
             f"the table is of format version {version}, and {SUPPORTED_VERSIONS[-1]} is the "
             "newest that this lakeledger reads; upgrade it"
         )
     if version not in SUPPORTED_VERSIONS:
-        raise not_a(_WHAT, f"$.format-version: {version} is below 1")
-    file = decoded(text, TableFile, _WHAT)
+        raise invalid_json_error(_WHAT, f"$.format-version: {version} is below 1")
+    file = decode_record(text, MetadataFileKeys, _WHAT)
     file.snapshots = _checked_snapshots(file, 0)
-    metadata = _table(file)
+    metadata = _metadata_of_file(file)
     check_table(metadata)
     return metadata
 
 
 @frozen
-class ReadFile:
+class ParsedMetadataFile:
     """A parsed metadata file.
 
     Attributes:
@@ -138,7 +138,7 @@ _GROWING = ("schemas", "snapshots", "snapshot-log")
 _SPACES = b" \t\r\n"
 
 
-def read_after(content: bytes | str, before: ReadFile | None) -> ReadFile:
+def read_after(content: bytes | str, before: ParsedMetadataFile | None) -> ParsedMetadataFile:
     """Read a metadata file as `read_metadata` does, reusing what an earlier one has in common.
 
     Args:
@@ -148,30 +148,30 @@ def read_after(content: bytes | str, before: ReadFile | None) -> ReadFile:
     Raises:
         UpgradeRequiredError, InvalidInputError: As in `read_metadata`.
     """
-    text = inflated(content)
+    text = inflate_if_gzip(content)
     if before is not None:
         with suppress(msgspec.DecodeError, UnicodeError, RecursionError, InvalidInputError):
-            return _grown(text, before)
+            return _read_grown_file(text, before)
     # This reports any error with its place.
     metadata = read_metadata(text)
-    parts = decoded(text, dict[str, Raw], _WHAT)
-    return ReadFile(metadata, parts, parts)
+    parts = decode_record(text, dict[str, Raw], _WHAT)
+    return ParsedMetadataFile(metadata, parts, parts)
 
 
-def _grown(text: bytes | str, before: ReadFile) -> ReadFile:
+def _read_grown_file(text: bytes | str, before: ParsedMetadataFile) -> ParsedMetadataFile:
     parts, known = _PARTS.decode(text), before.metadata
-    new = {**parts, **{key: _tail(before.parts, parts, key) for key in _GROWING}}
-    file = decoded(msgspec.json.encode(new), TableFile, _WHAT)
+    new = {**parts, **{key: _new_list_items(before.parts, parts, key) for key in _GROWING}}
+    file = decode_record(msgspec.json.encode(new), MetadataFileKeys, _WHAT)
     if file.format_version != known.format_version:
-        raise not_a(_WHAT, "absent fields have another meaning in each format version")
+        raise invalid_json_error(_WHAT, "absent fields have another meaning in each format version")
     file.snapshots = (*known.snapshots, *_checked_snapshots(file, len(known.snapshots)))
-    file.snapshot_log = (*known.snapshot_log, *_present(file.snapshot_log, ()))
-    metadata = knowing(_table(file, known.schemas), known)
+    file.snapshot_log = (*known.snapshot_log, *_value_or_default(file.snapshot_log, ()))
+    metadata = with_known_snapshots(_metadata_of_file(file, known.schemas), known)
     check_table(metadata, known)
-    return ReadFile(metadata, parts, new)
+    return ParsedMetadataFile(metadata, parts, new)
 
 
-def _tail(before: Mapping[str, Raw], parts: Mapping[str, Raw], key: str) -> Raw:
+def _new_list_items(before: Mapping[str, Raw], parts: Mapping[str, Raw], key: str) -> Raw:
     """Return a list's JSON without the items that it had before.
 
     Raises:
@@ -183,7 +183,7 @@ def _tail(before: Mapping[str, Raw], parts: Mapping[str, Raw], key: str) -> Raw:
         end -= 1
     rest = bytes(whole[end:]).lstrip()
     if end < 1 or rest[:1] not in {b",", b"]"} or not bytes(whole[:end]).startswith(had[:end]):
-        raise not_a(_WHAT, f"$.{key}: does not begin as it did before")
+        raise invalid_json_error(_WHAT, f"$.{key}: does not begin as it did before")
     return Raw(b"[" + rest.removeprefix(b","))
 
 
@@ -192,7 +192,7 @@ def write_metadata(metadata: TableMetadata, snapshots: Sequence[bytes] | None = 
 
     Args:
         metadata: The table's metadata.
-        snapshots: The table's snapshots, each rendered by `encoded`: a caller that keeps them
+        snapshots: The table's snapshots, each rendered by `encode_record`: a caller that keeps them
             between commits need not render all of them again.
 
     Raises:
@@ -201,20 +201,22 @@ def write_metadata(metadata: TableMetadata, snapshots: Sequence[bytes] | None = 
     if snapshots is not None and len(snapshots) != len(metadata.snapshots):
         raise InvalidInputError(
             f"{len(snapshots)} rendered snapshots for a table of {len(metadata.snapshots)}; "
-            "render every one with `encoded`"
+            "render every one with `encode_record`"
         )
-    return encoded(_file(metadata, snapshots))
+    return encode_record(_keys_of_metadata(metadata, snapshots))
 
 
-def _file(metadata: TableMetadata, rendered: Sequence[bytes] | None) -> TableFile:
+def _keys_of_metadata(
+    metadata: TableMetadata, rendered: Sequence[bytes] | None
+) -> MetadataFileKeys:
     version = metadata.format_version
     v1 = version < SEQUENCES_SINCE
     current = metadata.current_snapshot_id
     if current is None and version < ROW_IDS_SINCE:
         current = NO_SNAPSHOT
-    # A Raw is encoded as its bytes.
+    # A Raw is encode_record as its bytes.
     raw: Any = metadata.snapshots if rendered is None else [msgspec.Raw(each) for each in rendered]
-    return TableFile(
+    return MetadataFileKeys(
         format_version=version,
         table_uuid=metadata.table_uuid or UNSET,
         location=metadata.location,
@@ -243,102 +245,114 @@ def _file(metadata: TableMetadata, rendered: Sequence[bytes] | None) -> TableFil
     )
 
 
-def _table(file: TableFile, known: tuple[Schema, ...] = ()) -> TableMetadata:
+def _metadata_of_file(file: MetadataFileKeys, known: tuple[Schema, ...] = ()) -> TableMetadata:
     """Return a file's metadata, with new schemas after known ones."""
     version = file.format_version
     v1 = version < SEQUENCES_SINCE
-    schemas = (*known, *_schemas(file)) if not known or file.schemas else known
-    specs = _specs(file)
-    orders = (SortOrder(0),) if v1 and file.sort_orders is UNSET else _given(file, "sort_orders")
-    current = _present(file.current_snapshot_id, NO_SNAPSHOT)
+    schemas = (*known, *_parse_schemas(file)) if not known or file.schemas else known
+    specs = _partition_specs(file)
+    orders = (
+        (SortOrder(0),)
+        if v1 and file.sort_orders is UNSET
+        else _required_field(file, "sort_orders")
+    )
+    current = _value_or_default(file.current_snapshot_id, NO_SNAPSHOT)
     last_partition_id = (
         max(each.last_field_id for each in specs) if specs else (FIRST_PARTITION_FIELD_ID - 1)
     )
     return TableMetadata(
         format_version=version,
-        table_uuid=_present(file.table_uuid, None) if v1 else _given(file, "table_uuid"),
-        location=_given(file, "location"),
-        last_sequence_number=0 if v1 else _given(file, "last_sequence_number"),
-        last_updated_ms=_given(file, "last_updated_ms"),
-        last_column_id=_given(file, "last_column_id"),
-        current_schema_id=_id(file, "current_schema_id", "schemas", schemas[0].schema_id),
+        table_uuid=_value_or_default(file.table_uuid, None)
+        if v1
+        else _required_field(file, "table_uuid"),
+        location=_required_field(file, "location"),
+        last_sequence_number=0 if v1 else _required_field(file, "last_sequence_number"),
+        last_updated_ms=_required_field(file, "last_updated_ms"),
+        last_column_id=_required_field(file, "last_column_id"),
+        current_schema_id=_default_item_id(
+            file, "current_schema_id", "schemas", schemas[0].schema_id
+        ),
         schemas=schemas,
-        default_spec_id=_id(file, "default_spec_id", "partition_specs", 0),
+        default_spec_id=_default_item_id(file, "default_spec_id", "partition_specs", 0),
         partition_specs=specs,
         last_partition_id=(
             last_partition_id
             if v1 and file.last_partition_id is UNSET
-            else _given(file, "last_partition_id")
+            else _required_field(file, "last_partition_id")
         ),
-        default_sort_order_id=_id(file, "default_sort_order_id", "sort_orders", 0),
+        default_sort_order_id=_default_item_id(file, "default_sort_order_id", "sort_orders", 0),
         sort_orders=orders,
-        properties=_present(file.properties, {}),
+        properties=_value_or_default(file.properties, {}),
         current_snapshot_id=None if current == NO_SNAPSHOT else current,
-        next_row_id=_given(file, "next_row_id") if version >= ROW_IDS_SINCE else 0,
-        encryption_keys=_present(file.encryption_keys, ()),
-        refs=_refs(file.refs, current),
-        snapshots=tuple(_present(file.snapshots, ())),
-        statistics=_present(file.statistics, ()),
-        partition_statistics=_present(file.partition_statistics, ()),
-        snapshot_log=_present(file.snapshot_log, ()),
-        metadata_log=_present(file.metadata_log, ()),
+        next_row_id=_required_field(file, "next_row_id") if version >= ROW_IDS_SINCE else 0,
+        encryption_keys=_value_or_default(file.encryption_keys, ()),
+        refs=_checked_refs(file.refs, current),
+        snapshots=tuple(_value_or_default(file.snapshots, ())),
+        statistics=_value_or_default(file.statistics, ()),
+        partition_statistics=_value_or_default(file.partition_statistics, ()),
+        snapshot_log=_value_or_default(file.snapshot_log, ()),
+        metadata_log=_value_or_default(file.metadata_log, ()),
     )
 
 
-def _checked_snapshots(file: TableFile, first: int) -> tuple[IcebergSnapshot, ...]:
+def _checked_snapshots(file: MetadataFileKeys, first: int) -> tuple[IcebergSnapshot, ...]:
     """Return the snapshots of a file from an index on."""
     found = []
-    for place, each in enumerate(_present(file.snapshots, ()), first):
+    for place, each in enumerate(_value_or_default(file.snapshots, ()), first):
         try:
-            found.append(checked_snapshot(each))
+            found.append(validate_foreign_snapshot(each))
         except InvalidInputError as error:
-            raise not_a(_WHAT, f"$.snapshots[{place}]: {error}") from error
+            raise invalid_json_error(_WHAT, f"$.snapshots[{place}]: {error}") from error
     return tuple(found)
 
 
-def _schemas(file: TableFile) -> tuple[Schema, ...]:
+def _parse_schemas(file: MetadataFileKeys) -> tuple[Schema, ...]:
     if file.format_version < SEQUENCES_SINCE and file.schemas is UNSET:
-        return (schema_from_json(_given(file, "schema"), "$.schema"),)
-    listed = _given(file, "schemas")
+        return (schema_from_json(_required_field(file, "schema"), "$.schema"),)
+    listed = _required_field(file, "schemas")
     if not listed:
-        raise not_a(_WHAT, "$.schemas: a table has a schema")
+        raise invalid_json_error(_WHAT, "$.schemas: a table has a schema")
     return tuple(schema_from_json(each, f"$.schemas[{index}]") for index, each in enumerate(listed))
 
 
-def _specs(file: TableFile) -> tuple[PartitionSpec, ...]:
+def _partition_specs(file: MetadataFileKeys) -> tuple[PartitionSpec, ...]:
     if file.format_version < SEQUENCES_SINCE and file.partition_specs is UNSET:
-        fields: tuple[PartitionField, ...] = _given(file, "partition_spec")
+        fields: tuple[PartitionField, ...] = _required_field(file, "partition_spec")
         return (PartitionSpec(0, fields),)
-    specs: tuple[PartitionSpec, ...] = _given(file, "partition_specs")
+    specs: tuple[PartitionSpec, ...] = _required_field(file, "partition_specs")
     return specs
 
 
-def _refs(refs: Mapping[str, SnapshotRef] | UnsetType, current: int) -> Mapping[str, SnapshotRef]:
+def _checked_refs(
+    refs: Mapping[str, SnapshotRef] | UnsetType, current: int
+) -> Mapping[str, SnapshotRef]:
     if refs is not UNSET:
         for name, ref in refs.items():
             try:
-                checked_ref(ref)
+                validate_foreign_ref(ref)
             except InvalidInputError as error:
-                raise not_a(_WHAT, f"$.refs.{name}: {error}") from error
+                raise invalid_json_error(_WHAT, f"$.refs.{name}: {error}") from error
         return refs
     return {} if current == NO_SNAPSHOT else {MAIN: SnapshotRef(snapshot_id=current, type="branch")}
 
 
-def _id(file: TableFile, name: str, listed: str, absent: int) -> int:
+def _default_item_id(file: MetadataFileKeys, name: str, listed: str, absent: int) -> int:
     """Return the id of the default item of a list; old version 1 files have no list."""
     if getattr(file, listed) is UNSET:
         return absent
-    number: int = _given(file, name)
+    number: int = _required_field(file, name)
     return number
 
 
-def _given(file: TableFile, name: str) -> Any:
+def _required_field(file: MetadataFileKeys, name: str) -> Any:
     value = getattr(file, name)
     if value is UNSET or value is None:
         key = name.replace("_", "-")
-        raise not_a(_WHAT, f"$.{key}: is missing, version {file.format_version} requires it")
+        raise invalid_json_error(
+            _WHAT, f"$.{key}: is missing, version {file.format_version} requires it"
+        )
     return value
 
 
-def _present(value: _T | UnsetType | None, absent: Any) -> Any:
+def _value_or_default(value: _T | UnsetType | None, absent: Any) -> Any:
     return absent if value is UNSET or value is None else value

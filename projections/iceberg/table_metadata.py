@@ -38,7 +38,7 @@ NO_SNAPSHOT = -1
 _T = TypeVar("_T")
 
 
-def _stripped(location: str) -> str:
+def _without_trailing_slash(location: str) -> str:
     return location.removesuffix("/")
 
 
@@ -75,7 +75,7 @@ class TableMetadata:
 
     format_version: int
     table_uuid: str | None
-    location: str = field(converter=_stripped)
+    location: str = field(converter=_without_trailing_slash)
     last_sequence_number: int = 0
     last_updated_ms: int
     last_column_id: int
@@ -103,17 +103,19 @@ class TableMetadata:
     @property
     def schema(self) -> Schema:
         """The current schema."""
-        return _named(self.schemas_by_id, self.current_schema_id, "current-schema-id")
+        return _require_by_id(self.schemas_by_id, self.current_schema_id, "current-schema-id")
 
     @property
     def spec(self) -> PartitionSpec:
         """The default partition spec."""
-        return _named(self.specs_by_id, self.default_spec_id, "default-spec-id")
+        return _require_by_id(self.specs_by_id, self.default_spec_id, "default-spec-id")
 
     @property
     def sort_order(self) -> SortOrder:
         """The default sort order."""
-        return _named(self.orders_by_id, self.default_sort_order_id, "default-sort-order-id")
+        return _require_by_id(
+            self.orders_by_id, self.default_sort_order_id, "default-sort-order-id"
+        )
 
     @property
     def current_snapshot(self) -> IcebergSnapshot | None:
@@ -157,7 +159,7 @@ class TableMetadata:
         return found
 
 
-def _named(by_id: Mapping[int, _T], number: int, key: str) -> _T:
+def _require_by_id(by_id: Mapping[int, _T], number: int, key: str) -> _T:
     found = by_id.get(number)
     if found is None:
         known = ", ".join(map(str, by_id)) or "nothing"
@@ -169,7 +171,7 @@ CLOCK_TOLERANCE_MS = 60_000
 """Tolerance for clocks of different writers, in milliseconds."""
 
 
-def knowing(metadata: TableMetadata, before: TableMetadata) -> TableMetadata:
+def with_known_snapshots(metadata: TableMetadata, before: TableMetadata) -> TableMetadata:
     """Fill the cache of snapshots by id from earlier metadata, without a full pass.
 
     Args:
@@ -199,7 +201,7 @@ def check_table(metadata: TableMetadata, before: TableMetadata | None = None) ->
     _check_unique("snapshots", len(metadata.snapshots), len(metadata.snapshots_by_id))
     check_heads(metadata)
     _check_sequence_numbers(metadata, before)
-    check_clocks(metadata, 0 if before is None else len(before.snapshot_log))
+    check_metadata_times(metadata, 0 if before is None else len(before.snapshot_log))
 
 
 def check_heads(metadata: TableMetadata) -> None:
@@ -222,7 +224,7 @@ def check_heads(metadata: TableMetadata) -> None:
         )
 
 
-def check_clocks(metadata: TableMetadata, checked: int = 0) -> None:
+def check_metadata_times(metadata: TableMetadata, checked: int = 0) -> None:
     """Check that the times of both logs and the last update increase, within a minute.
 
     Args:
@@ -232,8 +234,8 @@ def check_clocks(metadata: TableMetadata, checked: int = 0) -> None:
     Raises:
         InvalidInputError: A time is earlier than the one before it.
     """
-    _check_log(metadata.snapshot_log, "snapshot-log", metadata.last_updated_ms, checked)
-    _check_log(metadata.metadata_log, "metadata-log", metadata.last_updated_ms)
+    _check_log_times(metadata.snapshot_log, "snapshot-log", metadata.last_updated_ms, checked)
+    _check_log_times(metadata.metadata_log, "metadata-log", metadata.last_updated_ms)
 
 
 def _check_sequence_numbers(metadata: TableMetadata, before: TableMetadata | None) -> None:
@@ -254,7 +256,7 @@ def _check_unique(key: str, listed: int, ids: int) -> None:
         raise InvalidInputError(f"$.{key}: {listed} are listed under {ids} ids; each needs its own")
 
 
-def _check_log(
+def _check_log_times(
     log: Sequence[SnapshotLogEntry | MetadataLogEntry], name: str, updated_ms: int, checked: int = 0
 ) -> None:
     first = max(checked - 1, 0)

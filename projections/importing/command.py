@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeAlias
 from attrs import define, field, frozen
 from cyclopts import Parameter
 
-from ledger.cli.exits import Stop, UsageError, ends_between_rounds
+from ledger.cli.exits import Stop, UsageError, stop_flag_between_rounds
 from ledger.cli.options import LedgerFlags
 from ledger.cli.output import Screen, as_json
 from ledger.ledger import Ledger
@@ -37,7 +37,7 @@ Interval: TypeAlias = Annotated[
 
 
 @frozen
-class AskedImport:
+class ImportRequest:
     """Arguments of an import command.
 
     Attributes:
@@ -62,7 +62,7 @@ class AskedImport:
         return "." in self.name
 
 
-def import_asked(place: LedgerFlags, asked: AskedImport) -> None:
+def run_import_request(place: LedgerFlags, asked: ImportRequest) -> None:
     """Import the requested tables, and print the result.
 
     Args:
@@ -77,16 +77,18 @@ def import_asked(place: LedgerFlags, asked: AskedImport) -> None:
         raise UsageError("give one of --follow and --dry-run")
     lake, screen = place.open(), place.screen
     if asked.follow:
-        _Following(lake, screen, asked).run()
+        _RepeatedImport(lake, screen, asked).run()
     elif asked.is_one:
         with screen.progress("importing") as progress:
-            done = _take(lake, asked, asked.name, asked.source, progress)
-        screen.result(_document(done), lambda to: _print(to, done))
+            done = _import_or_plan(lake, asked, asked.name, asked.source, progress)
+        screen.result(_result_document(done), lambda to: _print_result(to, done))
     else:
         _import_all(lake, screen, asked)
 
 
-def _take(lake: Ledger, asked: AskedImport, name: str, source: str, progress: Progress) -> Imported:
+def _import_or_plan(
+    lake: Ledger, asked: ImportRequest, name: str, source: str, progress: Progress
+) -> Imported:
     done: Imported
     if asked.dry_run:
         done = lake.plan_import(name, source, format_name=asked.format_name)
@@ -95,7 +97,7 @@ def _take(lake: Ledger, asked: AskedImport, name: str, source: str, progress: Pr
     return done
 
 
-def _tables(lake: Ledger, asked: AskedImport) -> dict[str, str]:
+def _sources_by_table(lake: Ledger, asked: ImportRequest) -> dict[str, str]:
     """Return the source of each table, by its name in the ledger."""
     if asked.is_one:
         return {asked.name: asked.source}
@@ -104,25 +106,25 @@ def _tables(lake: Ledger, asked: AskedImport) -> dict[str, str]:
     )
 
 
-def _import_all(lake: Ledger, screen: Screen, asked: AskedImport) -> None:
+def _import_all(lake: Ledger, screen: Screen, asked: ImportRequest) -> None:
     done: list[Imported] = []
     failed: dict[str, str] = {}
-    tables = _tables(lake, asked)
+    tables = _sources_by_table(lake, asked)
     for name, source in tables.items():
         try:
             with screen.progress(f"importing {name}") as progress:
-                done.append(_take(lake, asked, name, source, progress))
+                done.append(_import_or_plan(lake, asked, name, source, progress))
         except (LedgerError, OSError) as error:
             failed[name] = str(error)
             screen.notice(f"{name}: {error}")
     document = {
-        "tables": [_document(each) for each in done],
+        "tables": [_result_document(each) for each in done],
         "failed": [{"table": name, "error": said} for name, said in failed.items()],
     }
 
     def text(to: Screen) -> None:
         for each in done:
-            _print(to, each)
+            _print_result(to, each)
 
     screen.result(document, text)
     if failed:
@@ -133,7 +135,7 @@ def _import_all(lake: Ledger, screen: Screen, asked: AskedImport) -> None:
 
 
 @define
-class _Following:
+class _RepeatedImport:
     """Repeated imports of one table, or of all below a source.
 
     Attributes:
@@ -146,15 +148,15 @@ class _Following:
 
     lake: Ledger
     screen: Screen
-    asked: AskedImport
+    asked: ImportRequest
     problems: dict[str, str] = field(factory=dict)
     transactions: int = 0
 
     def run(self) -> None:
         """Import new commits until the process is asked to stop."""
-        with ends_between_rounds() as stop, suppress(_StopAskedError):
+        with stop_flag_between_rounds() as stop, suppress(_StopAskedError):
             while True:
-                self._round(stop)
+                self._import_round(stop)
                 if stop.wait(self.asked.interval_s):
                     break
         failed = f"; failed tables: {len(self.problems)}" if self.problems else ""
@@ -162,25 +164,27 @@ class _Following:
             f"followed {self.asked.source}: {self.transactions:,} transactions imported{failed}"
         )
 
-    def _round(self, stop: Stop) -> None:
+    def _import_round(self, stop: Stop) -> None:
         try:
-            tables = _tables(self.lake, self.asked)
+            tables = _sources_by_table(self.lake, self.asked)
         except (LedgerError, OSError) as error:
-            self._failed(self.asked.source, error)
+            self._print_failure(self.asked.source, error)
             return
         for name, source in tables.items():
             try:
                 with self.screen.progress(f"importing {name}") as progress:
-                    done = _take(self.lake, self.asked, name, source, _stopping(stop, progress))
+                    done = _import_or_plan(
+                        self.lake, self.asked, name, source, _stop_on_request(stop, progress)
+                    )
             except (LedgerError, OSError) as error:
-                self._failed(name, error)
+                self._print_failure(name, error)
                 continue
             self.problems.pop(name, None)
             if done.transactions or done.is_new:
-                self._came(done)
+                self._print_imported(done)
         self.problems.pop(self.asked.source, None)
 
-    def _came(self, done: Imported) -> None:
+    def _print_imported(self, done: Imported) -> None:
         self.transactions += done.transactions
         if self.screen.output == "text":
             self.screen.line(
@@ -188,10 +192,10 @@ class _Following:
                 f"transactions imported, {len(done.snapshots):,} snapshots among them"
             )
         else:
-            sys.stdout.write(as_json(_document(done)) + "\n")
+            sys.stdout.write(as_json(_result_document(done)) + "\n")
         sys.stdout.flush()
 
-    def _failed(self, name: str, error: Exception) -> None:
+    def _print_failure(self, name: str, error: Exception) -> None:
         said = f"{name}: {error}"
         if self.problems.get(name) != said:
             self.screen.notice(said)
@@ -202,7 +206,7 @@ class _StopAskedError(Exception):
     """A stop was requested during an import; the next run imports the rest."""
 
 
-def _stopping(stop: Stop, progress: Progress) -> Progress:
+def _stop_on_request(stop: Stop, progress: Progress) -> Progress:
     def report(done: int, of: int) -> None:
         progress(done, of)
         if stop.asked:
@@ -211,7 +215,7 @@ def _stopping(stop: Stop, progress: Progress) -> Progress:
     return report
 
 
-def _document(done: Imported) -> dict[str, Any]:
+def _result_document(done: Imported) -> dict[str, Any]:
     return {
         "table": str(done.identifier),
         "source": done.source,
@@ -227,7 +231,7 @@ def _document(done: Imported) -> dict[str, Any]:
     }
 
 
-def _print(screen: Screen, done: Imported) -> None:
+def _print_result(screen: Screen, done: Imported) -> None:
     if not done.transactions and not done.is_new:
         screen.line(f"{done.identifier} is up to date with {done.source}")
         return

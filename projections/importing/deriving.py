@@ -35,7 +35,7 @@ from ledger.state.schema_builder import SchemaBuilder
 Path = tuple[str, ...]
 
 
-def derived(
+def derive_schema_events(
     before: Schema, fields: Sequence[DataField], identifiers: tuple[int, ...]
 ) -> tuple[SchemaEvent | SchemaReplaced, ...]:
     """Return the events that lead from a schema to other columns.
@@ -48,23 +48,26 @@ def derived(
     try:
         builder = SchemaBuilder(before)
         events: list[SchemaEvent] = []
-        for found in sorted(_columns(before.fields, fields), key=_turn):
-            each = _as_it_came(found, before)
+        for found in sorted(_struct_changes(before.fields, fields), key=_id_assignment_order):
+            each = _as_returned_column(found, before)
             builder.apply(each)
             events.append(each)
         if before.identifier_field_ids != identifiers:
-            events.append(_identified(fields, identifiers))
+            events.append(_identifier_fields_event(fields, identifiers))
             builder.apply(events[-1])
         reached = tuple(builder.columns.values())
-        if _wire(reached) == _wire(fields) and builder.identifier_field_ids == identifiers:
+        if (
+            _fields_to_wire(reached) == _fields_to_wire(fields)
+            and builder.identifier_field_ids == identifiers
+        ):
             return tuple(events)
     except LedgerError:
         # Names that are swapped, or a map's keys: no SchemaChange expresses them.
         pass
-    return (SchemaReplaced(_wire(fields), identifiers),)
+    return (SchemaReplaced(_fields_to_wire(fields), identifiers),)
 
 
-def _as_it_came(event: SchemaEvent, before: Schema) -> SchemaEvent:
+def _as_returned_column(event: SchemaEvent, before: Schema) -> SchemaEvent:
     """Return an addition under an id that was assigned before as the column's return."""
     if not isinstance(event, ColumnAdded) or event.field_id > before.highest_field_id:
         return event
@@ -80,23 +83,25 @@ def _as_it_came(event: SchemaEvent, before: Schema) -> SchemaEvent:
     )
 
 
-def _turn(event: SchemaEvent) -> tuple[int, int]:
+def _id_assignment_order(event: SchemaEvent) -> tuple[int, int]:
     """Return the sort key of an event: ids are assigned in their order, at whatever depth."""
     if isinstance(event, ColumnAdded):
         return 1, event.field_id
     return (2, 0) if isinstance(event, ColumnMoved | ColumnDefaultValueUpdated) else (0, 0)
 
 
-def _wire(fields: Iterable[DataField]) -> tuple[FieldObject, ...]:
+def _fields_to_wire(fields: Iterable[DataField]) -> tuple[FieldObject, ...]:
     return tuple(map(field_to_wire, fields))
 
 
-def _identified(fields: Sequence[DataField], identifiers: tuple[int, ...]) -> IdentifierFieldsSet:
+def _identifier_fields_event(
+    fields: Sequence[DataField], identifiers: tuple[int, ...]
+) -> IdentifierFieldsSet:
     paths = {number: path for path, number in paths_of(Schema(tuple(fields)))}
     return IdentifierFieldsSet(tuple(paths[each] for each in identifiers), field_ids=identifiers)
 
 
-def _columns(
+def _struct_changes(
     before: Sequence[DataField], after: Sequence[DataField], around: Path = (), owner: int = -1
 ) -> Iterator[SchemaEvent]:
     """Yield the changes of the members of a struct, and inside them.
@@ -112,13 +117,13 @@ def _columns(
     for each in before:
         if each.id not in wanted:
             yield ColumnDropped((*around, each.name), field_id=each.id)
-    yield from _renames(kept, wanted, around, owner)
+    yield from _rename_events(kept, wanted, around, owner)
     for each in kept:
-        yield from _member(each, wanted[each.id], around)
-    yield from _placed([each.id for each in kept], after, around, owner)
+        yield from _member_changes(each, wanted[each.id], around)
+    yield from _additions_and_moves([each.id for each in kept], after, around, owner)
 
 
-def _renames(
+def _rename_events(
     kept: Sequence[DataField], wanted: dict[int, DataField], around: Path, owner: int
 ) -> Iterator[SchemaEvent]:
     names = {each.id: each.name for each in kept}
@@ -138,25 +143,27 @@ def _renames(
         waiting.remove(free)
 
 
-def _member(before: DataField, after: DataField, around: Path) -> Iterator[SchemaEvent]:
+def _member_changes(before: DataField, after: DataField, around: Path) -> Iterator[SchemaEvent]:
     path = (*around, after.name)
-    yield from _type(before.type, after.type, path, after.id)
+    yield from _type_changes(before.type, after.type, path, after.id)
     if before.description != after.description:
         yield ColumnCommentUpdated(path, after.description, field_id=after.id)
     if before.default_value != after.default_value:
         yield ColumnDefaultValueUpdated(path, after.default_value, field_id=after.id)
 
 
-def _type(before: DataType, after: DataType, path: Path, field_id: int) -> Iterator[SchemaEvent]:
+def _type_changes(
+    before: DataType, after: DataType, path: Path, field_id: int
+) -> Iterator[SchemaEvent]:
     if before.nullable != after.nullable:
         yield ColumnNullabilityUpdated(path, after.nullable, field_id=field_id)
     match before, after:
         case RowType(fields=older), RowType(fields=newer):
-            yield from _columns(older, newer, path, field_id)
+            yield from _struct_changes(older, newer, path, field_id)
         case ArrayType(element=older), ArrayType(element=newer):
-            yield from _type(older, newer, (*path, "element"), field_id)
+            yield from _type_changes(older, newer, (*path, "element"), field_id)
         case MapType(value=older), MapType(value=newer):
-            yield from _type(older, newer, (*path, "value"), field_id)
+            yield from _type_changes(older, newer, (*path, "value"), field_id)
         case _ if before.with_nullability(nullable=True) != after.with_nullability(nullable=True):
             yield ColumnTypeUpdated(
                 path,
@@ -166,7 +173,7 @@ def _type(before: DataType, after: DataType, path: Path, field_id: int) -> Itera
             )
 
 
-def _placed(
+def _additions_and_moves(
     there: list[int], after: Sequence[DataField], around: Path, owner: int
 ) -> Iterator[SchemaEvent]:
     """Yield the additions, and the smallest set of moves."""
@@ -175,7 +182,7 @@ def _placed(
     placed = {each for each in there if order[each] in steady}
     # An id that is assigned later is higher, whatever its position.
     for each in sorted((each for each in after if each.id not in there), key=lambda e: e.id):
-        move = _move(each, after, placed)
+        move = _move_of_added(each, after, placed)
         yield ColumnAdded(
             (*around, each.name),
             type_to_wire(each.type),
@@ -192,9 +199,9 @@ def _placed(
             )
     for each in after:
         if each.id not in placed:
-            before = _before(each, after, placed)
+            before = _preceding_member(each, after, placed)
             yield ColumnMoved(
-                _behind(each, before),
+                _move_behind(each, before),
                 (*around, each.name) if around else (),
                 field_id=each.id,
                 reference_id=UNSET if before is None else before.id,
@@ -202,7 +209,9 @@ def _placed(
             placed.add(each.id)
 
 
-def _before(member: DataField, after: Sequence[DataField], placed: set[int]) -> DataField | None:
+def _preceding_member(
+    member: DataField, after: Sequence[DataField], placed: set[int]
+) -> DataField | None:
     """Return the nearest preceding member that is at its final position."""
     found = None
     for each in after:
@@ -213,15 +222,15 @@ def _before(member: DataField, after: Sequence[DataField], placed: set[int]) -> 
     return found
 
 
-def _move(member: DataField, after: Sequence[DataField], placed: set[int]) -> Move | None:
+def _move_of_added(member: DataField, after: Sequence[DataField], placed: set[int]) -> Move | None:
     """Return the move of an added member; None: after all others."""
     behind = after[[each.id for each in after].index(member.id) + 1 :]
     if not any(each.id in placed for each in behind):
         return None
-    return _behind(member, _before(member, after, placed))
+    return _move_behind(member, _preceding_member(member, after, placed))
 
 
-def _behind(member: DataField, before: DataField | None) -> Move:
+def _move_behind(member: DataField, before: DataField | None) -> Move:
     return Move(member.name, "FIRST") if before is None else Move(member.name, "AFTER", before.name)
 
 

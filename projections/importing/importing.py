@@ -34,8 +34,8 @@ from ledger.model.names import Identifier
 from ledger.stores.file_access import FileAccess
 from ledger.table_handle import TableHandle
 from ledger.table_writes import commit_imported
-from projections.importing.trial import ImportedCreation, Planned, SourceFiles
-from projections.materialising import Progress, nobody
+from projections.importing.trial import ImportedCreation, PlannedTransaction, SourceFiles
+from projections.materialising import Progress, ignore_progress
 
 _MOST = 64
 _handles: WeakKeyDictionary[LedgerHandle, dict[str, TableHandle]] = WeakKeyDictionary()
@@ -90,12 +90,12 @@ def has_folder(*names: str) -> IsTable:
     """Return a predicate for tables of a format: folders that contain these folders."""
 
     def is_table(files: SourceFiles, folder: str) -> bool:
-        return any(_is_there(files, f"{folder}/{each}") for each in names)
+        return any(_folder_exists(files, f"{folder}/{each}") for each in names)
 
     return is_table
 
 
-def _is_there(files: SourceFiles, folder: str) -> bool:
+def _folder_exists(files: SourceFiles, folder: str) -> bool:
     try:
         files.names(folder)
     except (FileNotFoundError, NotADirectoryError):
@@ -124,40 +124,40 @@ def tables_below(files: SourceFiles, root: str, is_table: IsTable) -> list[Found
     if is_table(files, root):
         raise InvalidInputError(f"{root} is a table: give its name in the ledger, DATABASE.TABLE")
     try:
-        names = _shown(files.names(root))
+        names = _without_hidden(files.names(root))
     except (FileNotFoundError, NotADirectoryError) as error:
         raise NotFoundError(f"there is no folder {root}") from error
     except OSError as error:
         raise StoreError(f"{root} cannot be listed: {error}") from error
-    found = list(_found(files, root, names, is_table))
+    found = list(_find_tables(files, root, names, is_table))
     if not found:
         raise NotFoundError(f"{root} holds no such table, nor do the folders in it")
     return found
 
 
-def _found(
+def _find_tables(
     files: SourceFiles, root: str, names: list[str], is_table: IsTable
 ) -> Iterator[FoundTable]:
     for name in names:
         folder = f"{root}/{name}"
         if is_table(files, folder):
-            yield FoundTable(_database(root), name, folder)
+            yield FoundTable(_database_of_folder(root), name, folder)
             continue
         try:
-            inside = _shown(files.names(folder))
+            inside = _without_hidden(files.names(folder))
         except OSError:
             # A file, or an unrelated folder.
             continue
         for each in inside:
             if is_table(files, f"{folder}/{each}"):
-                yield FoundTable(_database(folder), each, f"{folder}/{each}")
+                yield FoundTable(_database_of_folder(folder), each, f"{folder}/{each}")
 
 
-def _database(folder: str) -> str:
+def _database_of_folder(folder: str) -> str:
     return folder.rstrip("/").rpartition("/")[2].removesuffix(".db")
 
 
-def _shown(names: list[str]) -> list[str]:
+def _without_hidden(names: list[str]) -> list[str]:
     return [each for each in names if each[0] not in "._"]
 
 
@@ -166,7 +166,7 @@ SOURCE_FILE = "source.metadata-file"
 
 
 @frozen
-class Incoming:
+class IncomingTransactions:
     """New transactions of a source, all validated.
 
     Attributes:
@@ -181,12 +181,12 @@ class Incoming:
     source: str
     metadata_file: str
     creation: ImportedCreation | None
-    planned: Sequence[Planned]
+    planned: Sequence[PlannedTransaction]
     not_carried: tuple[str, ...] = ()
     schemas: tuple[int, ...] = ()
 
 
-Read: TypeAlias = Callable[[str, TableHandle | None, int, FileAccess], Incoming]
+Read: TypeAlias = Callable[[str, TableHandle | None, int, FileAccess], IncomingTransactions]
 """Reads a source's transactions that are new to the ledger's table (None: all of them), with times
 no later than now in Unix milliseconds. Its files are opened with the given permission, which each
 reader extends to the folder of the source.
@@ -225,7 +225,7 @@ class Imported:
 
 
 @frozen
-class Refused:
+class RefusedImport:
     """A table among many that could not be imported.
 
     Attributes:
@@ -239,7 +239,7 @@ class Refused:
     error: LedgerError | OSError
 
 
-def _one_by_one(source: str, access: FileAccess) -> list[FoundTable]:
+def _refuse_listing(source: str, access: FileAccess) -> list[FoundTable]:
     del access
     raise UnsupportedError(f"tables of this format are imported one by one: name one of {source}")
 
@@ -254,7 +254,7 @@ class Importing:
     """
 
     read: Read
-    tables: Callable[[str, FileAccess], list[FoundTable]] = _one_by_one
+    tables: Callable[[str, FileAccess], list[FoundTable]] = _refuse_listing
 
     def run_all(
         self,
@@ -264,7 +264,7 @@ class Importing:
         database: str | None,
         access: FileAccess,
         now_millis: Callable[[], int],
-    ) -> Iterator[Imported | Refused]:
+    ) -> Iterator[Imported | RefusedImport]:
         """Import the new transactions of each table; see `Ledger.import_tables`."""
         for each in self.tables(source, access):
             name = each.called(database)
@@ -277,7 +277,7 @@ class Importing:
                     access=access,
                 )
             except (LedgerError, OSError) as error:
-                yield Refused(name, each.source, error)
+                yield RefusedImport(name, each.source, error)
 
     def plan(
         self,
@@ -289,8 +289,8 @@ class Importing:
         access: FileAccess,
     ) -> Imported:
         """Return the result of an import without writing anything."""
-        _, incoming = self._read(lake, identifier, source, now_millis, access)
-        return _result(identifier, incoming, None)
+        _, incoming = self._read_incoming(lake, identifier, source, now_millis, access)
+        return _import_result(identifier, incoming, None)
 
     def run(
         self,
@@ -307,22 +307,22 @@ class Importing:
         All are read and validated before anything is written. After an interruption, call it again:
         committed transactions are not imported twice.
         """
-        table, incoming = self._read(lake, identifier, source, now_millis, access)
+        table, incoming = self._read_incoming(lake, identifier, source, now_millis, access)
         if incoming.creation is not None:
-            table = _adopted(lake, identifier, incoming.creation, incoming.source)
+            table = _create_imported_table(lake, identifier, incoming.creation, incoming.source)
         if table is None:
             raise AssertionError("a table exists, or has an origin")
-        version = _commit_planned(table, incoming, on_progress or nobody)
-        return _result(identifier, incoming, version)
+        version = _commit_planned(table, incoming, on_progress or ignore_progress)
+        return _import_result(identifier, incoming, version)
 
-    def _read(
+    def _read_incoming(
         self,
         lake: LedgerHandle,
         identifier: Identifier,
         source: str,
         now_millis: int,
         access: FileAccess,
-    ) -> tuple[TableHandle | None, Incoming]:
+    ) -> tuple[TableHandle | None, IncomingTransactions]:
         table = None
         with suppress(NotFoundError):
             table = mirror(lake, identifier)
@@ -345,7 +345,7 @@ class Importing:
 
     def _read_quietly(
         self, source: str, table: TableHandle | None, now_millis: int, access: FileAccess
-    ) -> Incoming:
+    ) -> IncomingTransactions:
         """Read a source; replace an error that quotes its credentials, itself or as a cause.
 
         Raises:
@@ -362,7 +362,7 @@ class Importing:
         raise failed
 
 
-def _adopted(
+def _create_imported_table(
     lake: LedgerHandle, identifier: Identifier, creation: ImportedCreation, source: str
 ) -> TableHandle:
     return adopt_table(
@@ -375,7 +375,9 @@ def _adopted(
     )
 
 
-def _commit_planned(table: TableHandle, incoming: Incoming, on_progress: Progress) -> int:
+def _commit_planned(
+    table: TableHandle, incoming: IncomingTransactions, on_progress: Progress
+) -> int:
     version = table.state.version
     for done, each in enumerate(incoming.planned, 1):
         version = commit_imported(
@@ -391,7 +393,9 @@ def _commit_planned(table: TableHandle, incoming: Incoming, on_progress: Progres
     return version
 
 
-def _result(identifier: Identifier, incoming: Incoming, version: int | None) -> Imported:
+def _import_result(
+    identifier: Identifier, incoming: IncomingTransactions, version: int | None
+) -> Imported:
     events = [each for step in incoming.planned for each in step.events]
     creation = incoming.creation
     first = () if creation is None else (getattr(creation.origin, "schema_id", 0),)
@@ -412,13 +416,13 @@ def _result(identifier: Identifier, incoming: Incoming, version: int | None) -> 
             if isinstance(each, e.SnapshotAdded | SnapshotFacts)
         ),
         schemas=(*first, *added, *incoming.schemas),
-        refs=tuple(dict.fromkeys(name for each in events if (name := _ref(each)))),
+        refs=tuple(dict.fromkeys(name for each in events if (name := _ref_name_of(each)))),
         not_carried=incoming.not_carried,
         version=version,
     )
 
 
-def _ref(event: TableEvent) -> str:
+def _ref_name_of(event: TableEvent) -> str:
     """Return the branch or tag that an event sets; empty where it sets none."""
     match event:
         case e.SnapshotRefSet(ref_name=name):

@@ -15,8 +15,8 @@ from attrs import frozen
 from msgspec import UNSET, Raw
 
 from ledger.decide.changes import FileSums
-from ledger.decide.recorded_values import check_recorded
-from ledger.decide.snapshots import readable_files
+from ledger.decide.recorded_values import check_recorded_values
+from ledger.decide.snapshots import encode_checked_files
 from ledger.events import TableEvent
 from ledger.events.snapshots import NO_FILES, SnapshotCommitted
 from ledger.events.table import OwnerSet, ServingProtocol
@@ -31,7 +31,7 @@ from ledger.model.errors import (
 )
 from ledger.model.file_change import FileChange
 from ledger.model.names import Identifier
-from ledger.state.owner import refuse_unservable
+from ledger.state.owner import refuse_unservable_options
 from ledger.state.table import TableState
 from ledger.stores import LocalStore, Store, open_store
 from ledger.stores.file_access import FileAccess
@@ -115,7 +115,7 @@ class Leading(Protocol):
 
 
 @frozen
-class ByFolder:
+class FolderReaders:
     """Readers open a folder, without a catalog.
 
     Attributes:
@@ -163,8 +163,8 @@ class Promoting:
         _refuse_promoted(table, protocol)
         if table.state.is_promoted:
             owner = source or table.state.origin.source
-            return self._result(table, owner, 0, 0, is_new=False)
-        found = source or _recorded(self.handover, table)
+            return self._promotion_result(table, owner, 0, 0, is_new=False)
+        found = source or _recorded_source(self.handover, table)
         new = 0
         if not self.handover.is_here(table, found, access):
             come = self.importing.plan(
@@ -175,8 +175,8 @@ class Promoting:
                 access=access,
             )
             new = come.transactions
-        self._events(table, found, protocol)
-        result = self._result(table, found, new, _files(table), is_new=True)
+        self._promotion_events(table, found, protocol)
+        result = self._promotion_result(table, found, new, _live_file_count(table), is_new=True)
         return Promoted(
             identifier=result.identifier,
             source=result.source,
@@ -204,9 +204,9 @@ class Promoting:
         table = lake.table(identifier)
         _refuse_promoted(table, protocol)
         if table.state.is_promoted:
-            self._lead(table)
-            return self._result(table, table.state.origin.source, 0, 0, is_new=False)
-        found, new = source or _recorded(self.handover, table), 0
+            self._update_reader_pointers(table)
+            return self._promotion_result(table, table.state.origin.source, 0, 0, is_new=False)
+        found, new = source or _recorded_source(self.handover, table), 0
         for _ in range(_MOST_LOOKS):
             if not self.handover.is_here(table, found, access):
                 new += self.importing.run(
@@ -218,16 +218,16 @@ class Promoting:
                     on_progress=on_progress,
                 ).transactions
             state = table.state
-            events = self._events(table, found, protocol)
+            events = self._promotion_events(table, found, protocol)
             if not self.handover.hand_over(table, found, access, now_millis()):
                 continue
             try:
-                self._commit(table, state, events, now_millis(), commit)
+                self._commit_promotion(table, state, events, now_millis(), commit)
             except CommitConflictError:
                 # A concurrent process imports the same transactions.
                 continue
-            self._lead(table)
-            return self._result(table, found, new, _files(table), is_new=True)
+            self._update_reader_pointers(table)
+            return self._promotion_result(table, found, new, _live_file_count(table), is_new=True)
         raise InvalidInputError(
             f"new commits were found at {found} on each attempt: stop its writers, then promote "
             f"{identifier} again"
@@ -241,7 +241,7 @@ class Promoting:
         """
         return self.handover.adoption(table)
 
-    def _events(
+    def _promotion_events(
         self, table: TableHandle, source: str, protocol: ServingProtocol | None
     ) -> tuple[TableEvent, ...]:
         """Return the events of a promotion.
@@ -252,11 +252,11 @@ class Promoting:
         """
         if protocol is None:
             return (*self.handover.promotion(table, source), *self.handover.adoption(table))
-        refuse_unservable(table.state.schema.options, protocol)
+        refuse_unservable_options(table.state.schema.options, protocol)
         served = OwnerSet(owner="served", protocol=protocol)
         return (*self.handover.promotion(table, source), served)
 
-    def _lead(self, table: TableHandle) -> None:
+    def _update_reader_pointers(self, table: TableHandle) -> None:
         """Update the readers' pointers of a promoted table to the newest version.
 
         Raises:
@@ -271,7 +271,7 @@ class Promoting:
                 f"lakeledger promote {table.identifier}"
             ) from error
 
-    def _commit(
+    def _commit_promotion(
         self,
         table: TableHandle,
         state: TableState,
@@ -284,7 +284,7 @@ class Promoting:
         options.setdefault("effective_time", max(state.effective_millis, now_millis))
         commit_imported(table, events, state.version, **options)
 
-    def _result(
+    def _promotion_result(
         self, table: TableHandle, source: str, transactions: int, files: int, *, is_new: bool
     ) -> Promoted:
         return Promoted(
@@ -316,7 +316,7 @@ def _refuse_promoted(table: TableHandle, protocol: ServingProtocol | None) -> No
     )
 
 
-def _recorded(handover: Handover, table: TableHandle) -> str:
+def _recorded_source(handover: Handover, table: TableHandle) -> str:
     """Return the source that a table's log names, if it may be opened.
 
     Raises:
@@ -329,11 +329,11 @@ def _recorded(handover: Handover, table: TableHandle) -> str:
     return found
 
 
-def _files(table: TableHandle) -> int:
+def _live_file_count(table: TableHandle) -> int:
     return table.state.totals.file_count
 
 
-def adopting(
+def adoption_snapshot(
     files: tuple[FileChange, ...], *, snapshot_id: int, schema_id: int, **facts: Any
 ) -> SnapshotCommitted:
     """Return the snapshot by which a ledger lists the live files of a table that it now owns.
@@ -360,10 +360,10 @@ def adopting(
         delta_file_count=sums.file_count,
         delta_file_size_in_bytes=sums.file_size_in_bytes,
         last_file_creation_time=UNSET if created is None else created,
-        files=Raw(readable_files(files)) if files else NO_FILES,
+        files=Raw(encode_checked_files(files)) if files else NO_FILES,
         **facts,
     )
-    check_recorded((adopted,), "its engines' manifests")
+    check_recorded_values((adopted,), "its engines' manifests")
     return adopted
 
 

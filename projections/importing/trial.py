@@ -10,13 +10,13 @@ from typing import Any
 from attrs import define, field, frozen
 from msgspec import UNSET, UnsetType
 
-from ledger.decide.recorded_values import check_recorded, parts_of_creation
+from ledger.decide.recorded_values import check_recorded_values, parts_of_creation
 from ledger.events import TableEvent
 from ledger.events.commit import Outside, Transaction
 from ledger.events.imported import ImportedDeltaTable, ImportedIcebergTable, ImportedPaimonTable
 from ledger.events.table import SchemaRecord, TableCreated, TableName
 from ledger.locations import is_url, local_path, place_of
-from ledger.model.credentials import advice, carries_credentials
+from ledger.model.credentials import carries_credentials, credentials_error_text
 from ledger.model.errors import InvalidChangeError, InvalidInputError, UnsupportedError
 from ledger.model.iceberg_layout import PartitionField, SortField
 from ledger.model.schema import FieldIdPolicy, Schema
@@ -62,7 +62,7 @@ class ImportedCreation:
         Raises:
             InvalidInputError: A field cannot be stored in a log.
         """
-        check_recorded(parts_of_creation(self.facts()), self.origin.source)
+        check_recorded_values(parts_of_creation(self.facts()), self.origin.source)
         created = TableCreated(
             identifier=TableName("", ""), table_id="unborn", path="", **self.facts()
         )
@@ -73,7 +73,7 @@ class ImportedCreation:
 
 
 @frozen
-class Planned:
+class PlannedTransaction:
     """A transaction that an import will commit.
 
     Attributes:
@@ -94,7 +94,7 @@ class Planned:
 
 
 @define
-class Trial:
+class PlanningState:
     """State of the table after everything planned so far.
 
     States are built only on request, since building one copies the whole table.
@@ -117,10 +117,10 @@ class Trial:
     @property
     def schema(self) -> Schema:
         """The table's schema."""
-        return self._now.schema
+        return self._current_state.schema
 
     @property
-    def _now(self) -> TableState | TableBuilder:
+    def _current_state(self) -> TableState | TableBuilder:
         return self._state if self._ahead is None else self._ahead
 
     def after(self, events: Iterable[TableEvent], millis: int, author: str) -> TableState:
@@ -135,12 +135,12 @@ class Trial:
             UnsupportedError: The ledger cannot hold them; the message gives the reason.
         """
         builder = TableBuilder(self.state)
-        self._add(builder, tuple(events), self._moment(millis), author)
+        self._add_transaction(builder, tuple(events), self._commit_time(millis), author)
         return builder.freeze()
 
     def take(
         self, events: Iterable[TableEvent], millis: int, author: str, metadata_file: str
-    ) -> Planned:
+    ) -> PlannedTransaction:
         """Apply more events, and return the transaction with them.
 
         After a rejection, the trial cannot be used any more.
@@ -149,14 +149,14 @@ class Trial:
             UnsupportedError: As of `after`.
             InvalidInputError: They cannot be stored in a log; the message names the file.
         """
-        said, moment = tuple(events), self._moment(millis)
-        check_recorded(said, metadata_file)
+        said, moment = tuple(events), self._commit_time(millis)
+        check_recorded_values(said, metadata_file)
         if self._ahead is None:
             self._ahead = TableBuilder(self._state)
-        self._add(self._ahead, said, moment, author)
-        return Planned(said, moment, author, metadata_file)
+        self._add_transaction(self._ahead, said, moment, author)
+        return PlannedTransaction(said, moment, author, metadata_file)
 
-    def _add(
+    def _add_transaction(
         self, builder: TableBuilder, said: tuple[TableEvent, ...], moment: int, author: str
     ) -> None:
         builder.begin(builder.version + 1, max(builder.time_millis, moment))
@@ -176,9 +176,9 @@ class Trial:
                 f"the ledger cannot hold what the source says: {error}"
             ) from error
 
-    def _moment(self, millis: int) -> int:
+    def _commit_time(self, millis: int) -> int:
         """Return the time of a commit: never before an earlier commit, never in the future."""
-        return min(max(self._now.effective_millis, millis), self.now_millis)
+        return min(max(self._current_state.effective_millis, millis), self.now_millis)
 
 
 @frozen
@@ -226,27 +226,27 @@ class SourceFiles:
         except Exception as error:
             raise OSError(f"{type(error).__name__}: {error}") from error
         named = ((posixpath.basename(str(each["name"]).rstrip("/")), each) for each in found)
-        return {name: _millis(each) for name, each in named if name}
+        return {name: _modified_millis(each) for name, each in named if name}
 
 
-def place_of_source(source: str) -> str:
+def canonical_source(source: str) -> str:
     """Return the URL of a source, or its absolute local path without `..`; links are kept.
 
     Raises:
         InvalidInputError: It holds a password or a key.
     """
     if carries_credentials(source):
-        raise InvalidInputError(f"source {advice(source)}")
+        raise InvalidInputError(f"source {credentials_error_text(source)}")
     if is_url(source):
         return source.rstrip("/")
-    return f"/{place_of(str(absolute(plain(source)))).path}"
+    return f"/{place_of(str(absolute(canonical_url(source)))).path}"
 
 
-def plain(url: str) -> str:
+def canonical_url(url: str) -> str:
     """Return the canonical form of a URL, so that spellings of a local path compare equal.
 
     Example:
-        >>> plain("FILE:///lake/t/"), plain("/lake/t"), plain("s3://b/t")
+        >>> canonical_url("FILE:///lake/t/"), canonical_url("/lake/t"), canonical_url("s3://b/t")
         ('/lake/t', '/lake/t', 's3://b/t')
     """
     return (local_path(url) or url).rstrip("/")
@@ -256,7 +256,7 @@ _WRITTEN = ("mtime", "LastModified", "last_modified", "updated", "created")
 """Storages' names for the modification time of a file."""
 
 
-def _millis(entry: Mapping[str, Any]) -> int:
+def _modified_millis(entry: Mapping[str, Any]) -> int:
     found = next((entry[each] for each in _WRITTEN if entry.get(each)), 0)
     if isinstance(found, str):
         found = datetime.fromisoformat(found)

@@ -41,7 +41,7 @@ class _Decompressor(Protocol):
     def decompress(self, data: bytes, max_length: int) -> bytes: ...
 
 
-def unpacked(codec: str, block: bytes, most: int) -> bytes:
+def decompress_block(codec: str, block: bytes, most: int) -> bytes:
     """Return a block's content, decompressed.
 
     Args:
@@ -55,7 +55,7 @@ def unpacked(codec: str, block: bytes, most: int) -> bytes:
         MissingDependencyError: The package for the codec is not installed.
 
     Example:
-        >>> unpacked("deflate", zlib.compress(b"abc" * 9, wbits=-15), 27)[:6]
+        >>> decompress_block("deflate", zlib.compress(b"abc" * 9, wbits=-15), 27)[:6]
         b'abcabc'
     """
     unpack = _UNPACK.get(codec)
@@ -64,72 +64,76 @@ def unpacked(codec: str, block: bytes, most: int) -> bytes:
     return unpack(block, most)
 
 
-def _too_long(most: int) -> TooLargeError:
+def _unpacked_size_error(most: int) -> TooLargeError:
     return TooLargeError(f"it unpacks to more than {most} bytes, the limit for a file of its size")
 
 
-def _plain(block: bytes, most: int) -> bytes:
+def _check_uncompressed(block: bytes, most: int) -> bytes:
     if len(block) > most:
-        raise _too_long(most)
+        raise _unpacked_size_error(most)
     return block
 
 
-def _deflate(block: bytes, most: int) -> bytes:
+def _decompress_deflate(block: bytes, most: int) -> bytes:
     inflater = zlib.decompressobj(_RAW_DEFLATE)
     # 0 would mean no limit.
     found = inflater.decompress(block, most + 1)
     if len(found) > most:
-        raise _too_long(most)
+        raise _unpacked_size_error(most)
     if not inflater.eof:
         raise ValueError("its deflated bytes end early")
     return found
 
 
-def _bzip2(block: bytes, most: int) -> bytes:
-    return _streams(bz2.BZ2Decompressor, block, most)
+def _decompress_bzip2(block: bytes, most: int) -> bytes:
+    return _decompress_streams(bz2.BZ2Decompressor, block, most)
 
 
-def _xz(block: bytes, most: int) -> bytes:
-    return _streams(lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY_BYTES), block, most)
+def _decompress_xz(block: bytes, most: int) -> bytes:
+    return _decompress_streams(
+        lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY_BYTES), block, most
+    )
 
 
-def _zstandard(block: bytes, most: int) -> bytes:
+def _decompress_zstandard(block: bytes, most: int) -> bytes:
     standard = sys.version_info >= (3, 14)
-    library = _library("compression.zstd" if standard else "backports.zstd", "zstandard")
-    return _streams(library.ZstdDecompressor, block, most)
+    library = _import_codec_library(
+        "compression.zstd" if standard else "backports.zstd", "zstandard"
+    )
+    return _decompress_streams(library.ZstdDecompressor, block, most)
 
 
-def _snappy(block: bytes, most: int) -> bytes:
+def _decompress_snappy(block: bytes, most: int) -> bytes:
     block = block[:-_SNAPPY_CHECKSUM]
-    snappy = _library("cramjam", "snappy").snappy
+    snappy = _import_codec_library("cramjam", "snappy").snappy
     # The length is declared at the beginning, and memory is reserved for it.
     if snappy.decompress_raw_len(block) > most:
-        raise _too_long(most)
+        raise _unpacked_size_error(most)
     return bytes(snappy.decompress_raw(block))
 
 
-def _lz4(block: bytes, most: int) -> bytes:
-    lz4 = _library("lz4.block", "lz4")
+def _decompress_lz4(block: bytes, most: int) -> bytes:
+    lz4 = _import_codec_library("lz4.block", "lz4")
     if int.from_bytes(block[:_LZ4_HEADER], "little") > most:
-        raise _too_long(most)
+        raise _unpacked_size_error(most)
     return bytes(lz4.decompress(block))
 
 
-def _streams(begin: Callable[[], _Decompressor], block: bytes, most: int) -> bytes:
+def _decompress_streams(begin: Callable[[], _Decompressor], block: bytes, most: int) -> bytes:
     """Return the joined content of consecutive compressed streams."""
     found = bytearray()
     while block:
         stream = begin()
         found += stream.decompress(block, most - len(found) + 1)
         if len(found) > most:
-            raise _too_long(most)
+            raise _unpacked_size_error(most)
         if not stream.eof:
             raise ValueError("its packed bytes end early")
         block = stream.unused_data
     return bytes(found)
 
 
-def _library(module: str, codec: str) -> Any:
+def _import_codec_library(module: str, codec: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
@@ -140,13 +144,13 @@ def _library(module: str, codec: str) -> Any:
 
 
 _UNPACK: Final[dict[str, Callable[[bytes, int], bytes]]] = {
-    "null": _plain,
-    "deflate": _deflate,
-    "bzip2": _bzip2,
-    "xz": _xz,
-    "zstandard": _zstandard,
-    "snappy": _snappy,
-    "lz4": _lz4,
+    "null": _check_uncompressed,
+    "deflate": _decompress_deflate,
+    "bzip2": _decompress_bzip2,
+    "xz": _decompress_xz,
+    "zstandard": _decompress_zstandard,
+    "snappy": _decompress_snappy,
+    "lz4": _decompress_lz4,
 }
 
 
@@ -175,7 +179,7 @@ def readable_schema(schema: Any) -> Any:
     plain = _plain_type(schema, {}, 0)
     if not isinstance(plain, dict) or plain["type"] != "record" or not _takes_bytes(plain, {}):
         raise ValueError("its schema is not a record with fields")
-    _check_densities(plain)
+    _check_value_densities(plain)
     return fastavro.parse_schema(plain)
 
 
@@ -217,7 +221,7 @@ def _plain_complex(schema: dict[str, Any], known: dict[str, Any], depth: int) ->
             return _plain_type(kind, known, depth + 1)
 
 
-def _check_densities(plain: Any) -> None:
+def _check_value_densities(plain: Any) -> None:
     """Check that the number of values in a value is limited by its least bytes.
 
     Raises:
@@ -277,7 +281,7 @@ _T = TypeVar("_T")
 
 def write_container(
     schema: dict[str, Any],
-    records: Iterable[dict[str, Any] | WrittenRecord],
+    records: Iterable[dict[str, Any] | EncodedRecord],
     *,
     sync_marker: bytes,
     metadata: Mapping[str, str] | None = None,
@@ -286,7 +290,8 @@ def write_container(
 
     Args:
         schema: The Avro schema, decoded.
-        records: The records in order. A `WrittenRecord` that `fits` is copied unchanged.
+        records: The records in order. An `EncodedRecord` that `build_copy_predicate` accepts is
+            copied unchanged.
         sync_marker: The 16 bytes between blocks; derive them from the file's identity.
         metadata: Keys and values for the file's header.
     """
@@ -298,7 +303,7 @@ def write_container(
 
 def write_runs(
     schema: dict[str, Any],
-    runs: Iterable[Iterable[dict[str, Any] | WrittenRecord | WrittenBlock]],
+    runs: Iterable[Iterable[dict[str, Any] | EncodedRecord | EncodedBlock]],
     *,
     sync_marker: bytes,
     metadata: Mapping[str, str] | None = None,
@@ -324,31 +329,31 @@ def write_runs(
     for records in runs:
         block, count = io.BytesIO(), 0
         for each in records:
-            if isinstance(each, WrittenBlock):
+            if isinstance(each, EncodedBlock):
                 if count and block.tell() + len(each.body) > block_bytes:
-                    out.write(_block(block.getvalue(), count, sync_marker))
+                    out.write(_encode_block(block.getvalue(), count, sync_marker))
                     block, count = io.BytesIO(), 0
                 block.write(each.body)
                 count += each.size
             else:
-                if isinstance(each, WrittenRecord):
+                if isinstance(each, EncodedRecord):
                     block.write(each.body)
                 else:
                     fastavro.schemaless_writer(block, parsed, each)
                 count += 1
             if block.tell() >= block_bytes:
-                out.write(_block(block.getvalue(), count, sync_marker))
+                out.write(_encode_block(block.getvalue(), count, sync_marker))
                 block, count = io.BytesIO(), 0
         if count:
-            out.write(_block(block.getvalue(), count, sync_marker))
+            out.write(_encode_block(block.getvalue(), count, sync_marker))
     return out.getvalue()
 
 
-def _block(content: bytes, count: int, sync_marker: bytes) -> bytes:
-    return b"".join((_numeral(count), _numeral(len(content)), content, sync_marker))
+def _encode_block(content: bytes, count: int, sync_marker: bytes) -> bytes:
+    return b"".join((_encode_long(count), _encode_long(len(content)), content, sync_marker))
 
 
-def _numeral(number: int) -> bytes:
+def _encode_long(number: int) -> bytes:
     """Return a non-negative number as an Avro long."""
     raw, found = number << 1, bytearray()
     while raw >= _MORE:
@@ -358,18 +363,18 @@ def _numeral(number: int) -> bytes:
     return bytes(found)
 
 
-def written_text(text: str) -> bytes:
+def encode_avro_text(text: str) -> bytes:
     r"""Return a text in Avro's binary form.
 
     Example:
-        >>> written_text("a.parquet")
+        >>> encode_avro_text("a.parquet")
         b'\x12a.parquet'
     """
     body = text.encode()
-    return _numeral(len(body)) + body
+    return _encode_long(len(body)) + body
 
 
-class WrittenRecord(NamedTuple):
+class EncodedRecord(NamedTuple):
     """A record in its encoded form.
 
     Attributes:
@@ -381,7 +386,7 @@ class WrittenRecord(NamedTuple):
     body: bytes
 
 
-class WrittenBlock(NamedTuple):
+class EncodedBlock(NamedTuple):
     """Consecutive records in their encoded form.
 
     Attributes:
@@ -394,7 +399,7 @@ class WrittenBlock(NamedTuple):
     size: int
     body: bytes
 
-    def records(self) -> Iterator[tuple[dict[str, Any], WrittenRecord]]:
+    def records(self) -> Iterator[tuple[dict[str, Any], EncodedRecord]]:
         """Yield each record with its bytes.
 
         Raises:
@@ -409,21 +414,21 @@ class WrittenBlock(NamedTuple):
             if begin - base > MOST_RECORD_BYTES // 2:
                 window, base = self.body[begin : begin + MOST_RECORD_BYTES], begin
                 stream = io.BytesIO(window)
-            record = _record(stream, self.schema, is_last=base + len(window) == length)
+            record = _read_record(stream, self.schema, is_last=base + len(window) == length)
             end = base + stream.tell()
-            yield record, WrittenRecord(self.schema, self.body[begin:end])
+            yield record, EncodedRecord(self.schema, self.body[begin:end])
             begin = end
         if begin != length:
             raise ValueError(f"{length - begin} bytes follow a block's last record")
 
-    def first(self) -> WrittenBlock:
+    def first(self) -> EncodedBlock:
         """Return the first record, decoded."""
         stream = io.BytesIO(self.body[:MOST_RECORD_BYTES])
-        _record(stream, self.schema, is_last=len(self.body) <= MOST_RECORD_BYTES)
-        return WrittenBlock(self.schema, 1, self.body[: stream.tell()])
+        _read_record(stream, self.schema, is_last=len(self.body) <= MOST_RECORD_BYTES)
+        return EncodedBlock(self.schema, 1, self.body[: stream.tell()])
 
 
-def _record(stream: io.BytesIO, schema: Any, *, is_last: bool) -> Any:
+def _read_record(stream: io.BytesIO, schema: Any, *, is_last: bool) -> Any:
     """Return the next record of a stream with a part of a block's bytes.
 
     Args:
@@ -452,7 +457,7 @@ def _record(stream: io.BytesIO, schema: Any, *, is_last: bool) -> Any:
     )
 
 
-def fits(schema: Any) -> Callable[[WrittenRecord | WrittenBlock], bool]:
+def build_copy_predicate(schema: Any) -> Callable[[EncodedRecord | EncodedBlock], bool]:
     """Return a predicate: whether a record may be copied into a container of a schema.
 
     Args:
@@ -461,7 +466,7 @@ def fits(schema: Any) -> Callable[[WrittenRecord | WrittenBlock], bool]:
     wanted = readable_schema(schema)
     known: dict[int, tuple[Any, bool]] = {}
 
-    def does(record: WrittenRecord | WrittenBlock) -> bool:
+    def does(record: EncodedRecord | EncodedBlock) -> bool:
         # Records of one container share its schema.
         found = known.get(id(record.schema))
         if found is None:
@@ -488,11 +493,13 @@ def read_container(body: bytes, file: str) -> Iterator[dict[str, Any]]:
         TooLargeError: They decompress to more than a file of their size may.
         MissingDependencyError: The package for the file's codec is not installed.
     """
-    for record, _ in read_written(body, file):
+    for record, _ in read_records_with_bytes(body, file):
         yield record
 
 
-def read_written(body: bytes, file: str) -> Iterator[tuple[dict[str, Any], WrittenRecord]]:
+def read_records_with_bytes(
+    body: bytes, file: str
+) -> Iterator[tuple[dict[str, Any], EncodedRecord]]:
     """Yield a container's records as `read_container` does, each with its bytes.
 
     Args:
@@ -503,20 +510,20 @@ def read_written(body: bytes, file: str) -> Iterator[tuple[dict[str, Any], Writt
         DamagedLogError, TooLargeError, MissingDependencyError: As in `read_container`.
     """
     left = MOST_RECORDS + len(body) // RECORD_BYTES
-    blocks = checked_records(_written_blocks(body), file)
+    blocks = checked_records(_read_encoded_blocks(body), file)
     for block in blocks:
         # A block that declares more records than it has bytes fails when it is decoded.
         left -= min(block.size, len(block.body))
         if left < 0:
             most = MOST_RECORDS + len(body) // RECORD_BYTES
-            raise _too_large(file, f"it has more than {most} records, the limit")
+            raise _too_large_error(file, f"it has more than {most} records, the limit")
         yield from checked_records(block.records(), file)
 
 
 def checked_records(found: Iterator[_T], file: str) -> Iterator[_T]:
-    """Yield a decoder's items, with its errors translated by `raising_damage`."""
+    """Yield a decoder's items, with its errors translated by `translating_decoder_errors`."""
     while True:
-        with raising_damage(file):
+        with translating_decoder_errors(file):
             try:
                 each = next(found)
             except StopIteration:
@@ -524,7 +531,7 @@ def checked_records(found: Iterator[_T], file: str) -> Iterator[_T]:
         yield each
 
 
-def read_blocks(body: bytes, file: str) -> list[WrittenBlock]:
+def read_blocks(body: bytes, file: str) -> list[EncodedBlock]:
     """Return a container's blocks, with records not decoded.
 
     Args:
@@ -535,8 +542,8 @@ def read_blocks(body: bytes, file: str) -> list[WrittenBlock]:
         DamagedLogError: The bytes are not a container, or are cut short or changed.
         MissingDependencyError: The package for the file's codec is not installed.
     """
-    with raising_damage(file):
-        return list(_written_blocks(body))
+    with translating_decoder_errors(file):
+        return list(_read_encoded_blocks(body))
 
 
 def container_schema(body: bytes, file: str) -> Any:
@@ -551,13 +558,13 @@ def container_schema(body: bytes, file: str) -> Any:
     """
     import fastavro
 
-    with raising_damage(file):
+    with translating_decoder_errors(file):
         header: Any = fastavro.block_reader(io.BytesIO(body))
         return readable_schema(header.writer_schema)
 
 
 @contextmanager
-def raising_damage(file: str) -> Iterator[None]:
+def translating_decoder_errors(file: str) -> Iterator[None]:
     """Translate errors of a decoder to errors about a damaged file.
 
     Raises:
@@ -568,7 +575,7 @@ def raising_damage(file: str) -> Iterator[None]:
     try:
         yield
     except TooLargeError as error:
-        raise _too_large(file, error.message) from error
+        raise _too_large_error(file, error.message) from error
     except LedgerError:
         raise
     except Exception as error:
@@ -580,18 +587,18 @@ def raising_damage(file: str) -> Iterator[None]:
         ) from error
 
 
-def _written_blocks(body: bytes) -> Iterator[WrittenBlock]:
+def _read_encoded_blocks(body: bytes) -> Iterator[EncodedBlock]:
     import fastavro
 
     stream = io.BytesIO(body)
     # fastavro reads only the header here: it would decompress a block without a limit.
     header: Any = fastavro.block_reader(stream)
     schema = readable_schema(header.writer_schema)
-    for block, content in contents(body, stream.tell(), str(header.codec)):
-        yield WrittenBlock(schema, block.count, content)
+    for block, content in decompressed_blocks(body, stream.tell(), str(header.codec)):
+        yield EncodedBlock(schema, block.count, content)
 
 
-def _too_large(file: str, what: str) -> TooLargeError:
+def _too_large_error(file: str, what: str) -> TooLargeError:
     return TooLargeError(
         f"{file}: {what}; no writer is known to make such Avro files: have its owner write it "
         "again, or take the snapshot that names it as lost"
@@ -622,7 +629,7 @@ _LONGEST_NUMBER: Final = 10
 
 
 @frozen
-class Block:
+class RawBlock:
     """A block in its encoded form.
 
     Attributes:
@@ -636,7 +643,7 @@ class Block:
     position: int
 
 
-def contents(body: bytes, start: int, codec: str) -> Iterator[tuple[Block, bytes]]:
+def decompressed_blocks(body: bytes, start: int, codec: str) -> Iterator[tuple[RawBlock, bytes]]:
     """Yield a container's blocks, each with its decompressed content.
 
     Args:
@@ -650,9 +657,9 @@ def contents(body: bytes, start: int, codec: str) -> Iterator[tuple[Block, bytes
         MissingDependencyError: The package for the codec is not installed.
     """
     left = MOST_BLOCK_BYTES + MOST_EXPANSION * len(body)
-    for block in _blocks(body, start):
+    for block in _raw_blocks(body, start):
         try:
-            content = unpacked(codec, block.body, min(MOST_BLOCK_BYTES, left))
+            content = decompress_block(codec, block.body, min(MOST_BLOCK_BYTES, left))
         except (MissingDependencyError, TooLargeError):
             raise
         except Exception as error:
@@ -664,23 +671,23 @@ def contents(body: bytes, start: int, codec: str) -> Iterator[tuple[Block, bytes
         yield block, content
 
 
-def _blocks(body: bytes, start: int) -> Iterator[Block]:
+def _raw_blocks(body: bytes, start: int) -> Iterator[RawBlock]:
     marker = body[start - SYNC_BYTES : start]
     position = start
     while position < len(body):
         begin = position
-        count, position = _number(body, position)
-        size, position = _number(body, position)
+        count, position = _read_long(body, position)
+        size, position = _read_long(body, position)
         end = position + size
         if size < 0 or body[end : end + SYNC_BYTES] != marker:
             raise ValueError(
                 f"a block of {size} bytes at byte {position} does not end in its marker"
             )
-        yield Block(count, body[position:end], begin)
+        yield RawBlock(count, body[position:end], begin)
         position = end + SYNC_BYTES
 
 
-def _number(body: bytes, position: int) -> tuple[int, int]:
+def _read_long(body: bytes, position: int) -> tuple[int, int]:
     raw = 0
     for index, byte in enumerate(body[position : position + _LONGEST_NUMBER]):
         raw |= (byte & ~_MORE) << 7 * index

@@ -15,7 +15,7 @@ from msgspec import UnsetType
 from ledger.events.snapshots import RolledBack, SnapshotCommitted, SnapshotEvent
 
 
-def list_names(table_id: str, snapshot_id: int) -> tuple[str, str]:
+def manifest_list_names(table_id: str, snapshot_id: int) -> tuple[str, str]:
     """Return the names of the base and the delta list in a projection to Paimon.
 
     They are functions of the log, so a snapshot has them whether or not the files exist.
@@ -25,7 +25,7 @@ def list_names(table_id: str, snapshot_id: int) -> tuple[str, str]:
         snapshot_id: The snapshot.
 
     Example:
-        >>> list_names("01a1f54c-0000-7000-8000-000000000000", 1)[0]
+        >>> manifest_list_names("01a1f54c-0000-7000-8000-000000000000", 1)[0]
         'manifest-list-d56dd9f2-2c59-531e-8a18-335cb205ff5e-0'
     """
     try:

@@ -29,7 +29,7 @@ _INLINE_MARK = 0x80
 _REFERENCE = struct.Struct("<II")
 
 
-def _null_area(fields: int) -> int:
+def _null_area_size(fields: int) -> int:
     return (fields + 63 + _HEADER_BITS) // 64 * SLOT
 
 
@@ -37,8 +37,8 @@ class RowWriter:
     """Builder of a row; its kind is INSERT, which is 0."""
 
     def __init__(self, fields: int) -> None:
-        self._slots = bytearray(_null_area(fields) + fields * SLOT)
-        self._start = _null_area(fields)
+        self._slots = bytearray(_null_area_size(fields) + fields * SLOT)
+        self._start = _null_area_size(fields)
         self._behind = bytearray()
 
     def body(self) -> bytes:
@@ -85,25 +85,25 @@ class RowReader:
 
     def __init__(self, body: bytes, fields: int) -> None:
         self._body = body
-        self._start = _null_area(fields)
+        self._start = _null_area_size(fields)
 
     def is_null(self, index: int) -> bool:
         """Return whether a field is NULL."""
         bit = index + _HEADER_BITS
-        return bool(self._within(bit // 8, 1)[0] & 1 << bit % 8)
+        return bool(self._bytes_in_bounds(bit // 8, 1)[0] & 1 << bit % 8)
 
     def slot(self, index: int, width: int = SLOT) -> bytes:
         """Return the first bytes of a field's slot."""
-        return self._within(self._start + index * SLOT, width)
+        return self._bytes_in_bounds(self._start + index * SLOT, width)
 
     def reference(self, index: int) -> tuple[int, int]:
         """Return the lower half of a slot and the offset in its upper half."""
         low, offset = _REFERENCE.unpack(self.slot(index))
         return low, offset
 
-    def behind(self, offset: int, length: int) -> bytes:
+    def referenced_bytes(self, offset: int, length: int) -> bytes:
         """Return bytes that a slot refers to."""
-        return self._within(offset, length)
+        return self._bytes_in_bounds(offset, length)
 
     def bytes_at(self, index: int) -> bytes:
         """Return the bytes that `RowWriter.set_bytes` wrote."""
@@ -113,9 +113,9 @@ class RowReader:
             if length > _INLINE:
                 raise ValueError(f"{length} bytes do not fit in a slot of {SLOT}")
             return slot[:length]
-        return self.behind(*reversed(self.reference(index)))
+        return self.referenced_bytes(*reversed(self.reference(index)))
 
-    def _within(self, start: int, length: int) -> bytes:
+    def _bytes_in_bounds(self, start: int, length: int) -> bytes:
         end = start + length
         if end > len(self._body):
             raise ValueError(f"it points at byte {end} of {len(self._body)}")
@@ -162,7 +162,7 @@ def write_value(writer: RowWriter, index: int, value: Any, data_type: t.DataType
     if value is None:
         _write_null(writer, index, data_type)
     else:
-        _access(data_type)[0](writer, index, value, data_type)
+        _accessors_of(data_type)[0](writer, index, value, data_type)
 
 
 def read_value(reader: RowReader, index: int, data_type: t.DataType) -> Any:
@@ -175,16 +175,16 @@ def read_value(reader: RowReader, index: int, data_type: t.DataType) -> Any:
     if reader.is_null(index):
         reader.slot(index)
         return None
-    return _access(data_type)[1](reader, index, data_type)
+    return _accessors_of(data_type)[1](reader, index, data_type)
 
 
-def unscaled(value: Decimal, data_type: t.DecimalType) -> int:
+def unscaled_value(value: Decimal, data_type: t.DecimalType) -> int:
     """Return a decimal's unscaled integer value.
 
     Raises:
         ValueError: It has more digits than the type, before or after the point.
     """
-    shifted = _expect(value, Decimal).scaleb(data_type.scale, _EXACT)
+    shifted = _check_type(value, Decimal).scaleb(data_type.scale, _EXACT)
     # Only short values become an int: expanding a large exponent takes minutes.
     whole = int(shifted) if shifted.adjusted() < data_type.precision else None
     if whole is None or whole != shifted:
@@ -213,10 +213,10 @@ def nanos_of(value: dt.datetime | int) -> int:
     """Return a timestamp as nanoseconds since 1970."""
     if isinstance(value, dt.datetime):
         return (value - _EPOCH) // _MICROSECOND * 1000
-    return _whole(value)
+    return _check_integer(value)
 
 
-def moment_of(nanos: int, data_type: Moment) -> dt.datetime | int:
+def timestamp_from_nanos(nanos: int, data_type: Moment) -> dt.datetime | int:
     """Return nanoseconds since 1970 as the type's Python value: see `MICROS_PRECISION`.
 
     Raises:
@@ -239,7 +239,7 @@ def _write_null(writer: RowWriter, index: int, data_type: t.DataType) -> None:
 
 
 def _write_decimal(writer: RowWriter, index: int, value: Any, data_type: t.DecimalType) -> None:
-    whole = unscaled(value, data_type)
+    whole = unscaled_value(value, data_type)
     if data_type.precision <= _COMPACT_PRECISION:
         writer.set_slot(index, _LONG.pack(whole))
         return
@@ -249,15 +249,15 @@ def _write_decimal(writer: RowWriter, index: int, value: Any, data_type: t.Decim
 
 def _read_decimal(reader: RowReader, index: int, data_type: t.DecimalType) -> Decimal:
     if data_type.precision <= _COMPACT_PRECISION:
-        return decimal_of(_unpack(_LONG, reader, index), data_type)
+        return decimal_of(_unpack_slot(_LONG, reader, index), data_type)
     length, offset = reader.reference(index)
     if not 0 < length <= _WIDE_DECIMAL:
         raise ValueError(f"a decimal of {length} bytes")
-    whole = int.from_bytes(reader.behind(offset, length), "big", signed=True)
+    whole = int.from_bytes(reader.referenced_bytes(offset, length), "big", signed=True)
     return decimal_of(whole, data_type)
 
 
-def _write_moment(writer: RowWriter, index: int, value: Any, data_type: Moment) -> None:
+def _write_timestamp(writer: RowWriter, index: int, value: Any, data_type: Moment) -> None:
     millis, rest = divmod(nanos_of(value), _NANOS_OF_MILLI)
     if data_type.precision <= MILLIS_PRECISION:
         writer.set_slot(index, _LONG.pack(millis))
@@ -265,14 +265,14 @@ def _write_moment(writer: RowWriter, index: int, value: Any, data_type: Moment) 
         writer.set_reference(index, _LONG.pack(millis), low=rest)
 
 
-def _read_moment(reader: RowReader, index: int, data_type: Moment) -> dt.datetime | int:
+def _read_timestamp(reader: RowReader, index: int, data_type: Moment) -> dt.datetime | int:
     if data_type.precision <= MILLIS_PRECISION:
-        return moment_of(_unpack(_LONG, reader, index) * _NANOS_OF_MILLI, data_type)
+        return timestamp_from_nanos(_unpack_slot(_LONG, reader, index) * _NANOS_OF_MILLI, data_type)
     rest, offset = reader.reference(index)
     if rest >= _NANOS_OF_MILLI:
         raise ValueError(f"{rest} nanoseconds are more than a millisecond")
-    (millis,) = _LONG.unpack(reader.behind(offset, _LONG.size))
-    return moment_of(millis * _NANOS_OF_MILLI + rest, data_type)
+    (millis,) = _LONG.unpack(reader.referenced_bytes(offset, _LONG.size))
+    return timestamp_from_nanos(millis * _NANOS_OF_MILLI + rest, data_type)
 
 
 def _millis_of_day(value: dt.time) -> int:
@@ -280,40 +280,40 @@ def _millis_of_day(value: dt.time) -> int:
     return seconds * 1000 + value.microsecond // 1000
 
 
-def _time_of(millis: int) -> dt.time:
+def _time_from_millis(millis: int) -> dt.time:
     if not 0 <= millis < _DAY_MILLIS:
         raise ValueError(f"{millis} milliseconds are no time of day")
     seconds, rest = divmod(millis, 1000)
     return dt.time(seconds // 3600, seconds // 60 % 60, seconds % 60, rest * 1000)
 
 
-def _whole(value: object) -> int:
+def _check_integer(value: object) -> int:
     # bool is an int in Python, but not a TINYINT.
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{value!r} is no whole number")
     return value
 
 
-def _expect(value: object, kind: type[_Kind]) -> _Kind:
+def _check_type(value: object, kind: type[_Kind]) -> _Kind:
     if not isinstance(value, kind):
         raise TypeError(f"{value!r} is no {kind.__name__}")
     return value
 
 
-def _unpack(layout: struct.Struct, reader: RowReader, index: int) -> Any:
+def _unpack_slot(layout: struct.Struct, reader: RowReader, index: int) -> Any:
     return layout.unpack(reader.slot(index, layout.size))[0]
 
 
-def _write_truth(writer: RowWriter, index: int, value: Any, _: Any) -> None:
-    writer.set_slot(index, bytes([_expect(value, bool)]))
+def _write_boolean(writer: RowWriter, index: int, value: Any, _: Any) -> None:
+    writer.set_slot(index, bytes([_check_type(value, bool)]))
 
 
-def _read_truth(reader: RowReader, index: int, _: Any) -> bool:
+def _read_boolean(reader: RowReader, index: int, _: Any) -> bool:
     return reader.slot(index, 1) != b"\0"
 
 
 def _write_text(writer: RowWriter, index: int, value: Any, _: Any) -> None:
-    writer.set_bytes(index, _expect(value, str).encode())
+    writer.set_bytes(index, _check_type(value, str).encode())
 
 
 def _read_text(reader: RowReader, index: int, _: Any) -> str:
@@ -321,31 +321,31 @@ def _read_text(reader: RowReader, index: int, _: Any) -> str:
 
 
 def _write_bytes(writer: RowWriter, index: int, value: Any, _: Any) -> None:
-    writer.set_bytes(index, _expect(value, bytes))
+    writer.set_bytes(index, _check_type(value, bytes))
 
 
 def _read_bytes(reader: RowReader, index: int, _: Any) -> bytes:
     return reader.bytes_at(index)
 
 
-def _write_whole(writer: RowWriter, index: int, value: Any, data_type: t.DataType) -> None:
-    writer.set_slot(index, _FIXED[type(data_type)].pack(_whole(value)))
+def _write_integer(writer: RowWriter, index: int, value: Any, data_type: t.DataType) -> None:
+    writer.set_slot(index, _FIXED[type(data_type)].pack(_check_integer(value)))
 
 
-def _write_floating(writer: RowWriter, index: int, value: Any, data_type: t.DataType) -> None:
+def _write_float(writer: RowWriter, index: int, value: Any, data_type: t.DataType) -> None:
     writer.set_slot(index, _FIXED[type(data_type)].pack(value))
 
 
-def _read_fixed(reader: RowReader, index: int, data_type: t.DataType) -> Any:
-    return _unpack(_FIXED[type(data_type)], reader, index)
+def _read_number(reader: RowReader, index: int, data_type: t.DataType) -> Any:
+    return _unpack_slot(_FIXED[type(data_type)], reader, index)
 
 
-def _write_day(writer: RowWriter, index: int, value: Any, _: Any) -> None:
+def _write_date(writer: RowWriter, index: int, value: Any, _: Any) -> None:
     writer.set_slot(index, _INT.pack(value.toordinal() - _EPOCH_DAY))
 
 
-def _read_day(reader: RowReader, index: int, _: Any) -> dt.date:
-    return dt.date.fromordinal(_unpack(_INT, reader, index) + _EPOCH_DAY)
+def _read_date(reader: RowReader, index: int, _: Any) -> dt.date:
+    return dt.date.fromordinal(_unpack_slot(_INT, reader, index) + _EPOCH_DAY)
 
 
 def _write_time(writer: RowWriter, index: int, value: Any, _: Any) -> None:
@@ -353,10 +353,10 @@ def _write_time(writer: RowWriter, index: int, value: Any, _: Any) -> None:
 
 
 def _read_time(reader: RowReader, index: int, _: Any) -> dt.time:
-    return _time_of(_unpack(_INT, reader, index))
+    return _time_from_millis(_unpack_slot(_INT, reader, index))
 
 
-def _access(data_type: t.DataType) -> tuple[_Write, _Read]:
+def _accessors_of(data_type: t.DataType) -> tuple[_Write, _Read]:
     access = _ACCESS.get(type(data_type))
     if access is None:
         raise UnsupportedError(
@@ -369,22 +369,22 @@ def _access(data_type: t.DataType) -> tuple[_Write, _Read]:
 _Write = Callable[[RowWriter, int, Any, Any], None]
 _Read = Callable[[RowReader, int, Any], Any]
 _ACCESS: dict[type[t.DataType], tuple[_Write, _Read]] = {
-    t.BooleanType: (_write_truth, _read_truth),
+    t.BooleanType: (_write_boolean, _read_boolean),
     t.CharType: (_write_text, _read_text),
     t.VarCharType: (_write_text, _read_text),
     t.BinaryType: (_write_bytes, _read_bytes),
     t.VarBinaryType: (_write_bytes, _read_bytes),
     t.DecimalType: (_write_decimal, _read_decimal),
-    t.TinyIntType: (_write_whole, _read_fixed),
-    t.SmallIntType: (_write_whole, _read_fixed),
-    t.IntType: (_write_whole, _read_fixed),
-    t.BigIntType: (_write_whole, _read_fixed),
-    t.FloatType: (_write_floating, _read_fixed),
-    t.DoubleType: (_write_floating, _read_fixed),
-    t.DateType: (_write_day, _read_day),
+    t.TinyIntType: (_write_integer, _read_number),
+    t.SmallIntType: (_write_integer, _read_number),
+    t.IntType: (_write_integer, _read_number),
+    t.BigIntType: (_write_integer, _read_number),
+    t.FloatType: (_write_float, _read_number),
+    t.DoubleType: (_write_float, _read_number),
+    t.DateType: (_write_date, _read_date),
     t.TimeType: (_write_time, _read_time),
-    t.TimestampType: (_write_moment, _read_moment),
-    t.LocalZonedTimestampType: (_write_moment, _read_moment),
+    t.TimestampType: (_write_timestamp, _read_timestamp),
+    t.LocalZonedTimestampType: (_write_timestamp, _read_timestamp),
 }
 
 
@@ -483,7 +483,7 @@ def row_hash(row: bytes) -> int:
     body = row[_COUNT_BYTES:]
     mixed = _SEED
     for (word,) in struct.iter_unpack("<I", body[: len(body) // 4 * 4]):
-        mixed = (_rotated(mixed ^ _scrambled(word), 13) * 5 + 0xE6546B64) & _BITS
+        mixed = (_rotate_left(mixed ^ _mix_word(word), 13) * 5 + 0xE6546B64) & _BITS
     mixed ^= len(body)
     mixed = (mixed ^ mixed >> 16) * 0x85EBCA6B & _BITS
     mixed = (mixed ^ mixed >> 13) * 0xC2B2AE35 & _BITS
@@ -491,9 +491,9 @@ def row_hash(row: bytes) -> int:
     return mixed - 2 * (mixed & _SIGN)
 
 
-def _scrambled(word: int) -> int:
-    return _rotated(word * 0xCC9E2D51 & _BITS, 15) * 0x1B873593 & _BITS
+def _mix_word(word: int) -> int:
+    return _rotate_left(word * 0xCC9E2D51 & _BITS, 15) * 0x1B873593 & _BITS
 
 
-def _rotated(word: int, by: int) -> int:
+def _rotate_left(word: int, by: int) -> int:
     return (word << by | word >> 32 - by) & _BITS

@@ -9,10 +9,17 @@ from cyclopts import App, Parameter
 
 from ledger.cli import families
 from ledger.cli.options import LedgerFlags
-from ledger.decide.format_rules import declared_by
+from ledger.decide.format_rules import declared_rules
 from ledger.state.table import TableState
 from projections.command import FormatCommand, PythonReader
-from projections.importing.command import AskedImport, DryRun, Follow, Interval, Name, import_asked
+from projections.importing.command import (
+    DryRun,
+    Follow,
+    ImportRequest,
+    Interval,
+    Name,
+    run_import_request,
+)
 from projections.paimon.materialise import PAIMON as PAIMON_FILES
 from projections.paimon.paths import schema_path
 
@@ -58,14 +65,14 @@ def paimon(
 
         lakeledger import paimon ./warehouse
     """
-    import_asked(place, AskedImport("paimon", source, name, dry_run, follow, interval))
+    run_import_request(place, ImportRequest("paimon", source, name, dry_run, follow, interval))
 
 
 PAIMON: Final = "paimon"
 
 
 @frozen
-class Planned:
+class PaimonPlan:
     """Planned Paimon files and warnings of a change, for `lakeledger plan`."""
 
     def __call__(self, before: TableState, after: TableState) -> tuple[str, ...]:
@@ -86,7 +93,7 @@ class Planned:
             before: The table before the change.
             after: The table after it.
         """
-        if not after.branches or PAIMON in declared_by(before.schema.options).formats:
+        if not after.branches or PAIMON in declared_rules(before.schema.options).formats:
             return ()
         named = ", ".join(sorted(after.branches))
         said = (
@@ -96,4 +103,4 @@ class Planned:
         return (said,)
 
 
-planned = Planned()
+planned = PaimonPlan()

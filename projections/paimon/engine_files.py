@@ -44,7 +44,7 @@ from projections.statistics.engine_files import (
     ListedManifest,
     ManifestPart,
     ManifestReader,
-    NamedList,
+    NamedManifestList,
     Row,
 )
 
@@ -64,23 +64,23 @@ def engine_files(table: TableHandle, state: TableState) -> tuple[FileChange, ...
     """
     if state.snapshot is None:
         return ()
-    paimon = state.imported_from(PaimonOrigin)
-    return tuple(_Files(table, state, paimon).live(state.snapshot))
+    paimon = state.origin_of_kind(PaimonOrigin)
+    return tuple(_EngineFileReader(table, state, paimon).live_files(state.snapshot))
 
 
 @define
-class _Files:
+class _EngineFileReader:
     table: TableHandle
     state: TableState
     paimon: PaimonOrigin
     _columns: dict[int, tuple[DataField, ...]] = Factory(dict)
 
-    def live(self, snapshot: Snapshot) -> Iterator[FileChange]:
+    def live_files(self, snapshot: Snapshot) -> Iterator[FileChange]:
         """Yield the live files of a snapshot."""
         found: dict[_Key, ManifestEntry] = {}
         lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
         for name in (each for each in lists if each is not None):
-            for entry in self._entries(name):
+            for entry in self._list_entries(name):
                 file = entry.file
                 key = (entry.partition, entry.bucket, file.level, file.file_name)
                 if entry.kind == "ADD":
@@ -95,19 +95,22 @@ class _Files:
             columns = self._known(entry.file.schema_id)
             try:
                 change = file_change(
-                    entry, spec_types=types, columns=columns, folder=self._folder(entry, schema)
+                    entry,
+                    spec_types=types,
+                    columns=columns,
+                    folder=self._bucket_folder(entry, schema),
                 )
             except InvalidInputError as error:
                 name = entry.file.file_name
                 raise DamagedLogError(f"an entry of {name} is invalid: {error}", name) from error
-            yield self._bounded(change, columns)
+            yield self._keep_key_statistics(change, columns)
 
-    def _entries(self, name: str) -> Iterator[ManifestEntry]:
-        for each in read_manifest_list(self._read(name), name):
-            yield from read_manifest(self._read(each.file_name), each.file_name)
+    def _list_entries(self, name: str) -> Iterator[ManifestEntry]:
+        for each in read_manifest_list(self._read_manifest_file(name), name):
+            yield from read_manifest(self._read_manifest_file(each.file_name), each.file_name)
 
-    def _read(self, name: str) -> bytes:
-        url = f"{self._uri}/{manifest_path(name)}"
+    def _read_manifest_file(self, name: str) -> bytes:
+        url = f"{self._location_uri}/{manifest_path(name)}"
         body = self.table.read_file(url)
         if body is None:
             raise NotFoundError(
@@ -118,7 +121,7 @@ class _Files:
         return body
 
     @property
-    def _uri(self) -> str:
+    def _location_uri(self) -> str:
         return with_scheme(self.paimon.location)
 
     def _known(self, schema_id: int) -> tuple[DataField, ...]:
@@ -128,15 +131,15 @@ class _Files:
             self._columns[schema_id] = self.paimon.schema(schema_id).fields if there else ()
         return self._columns[schema_id]
 
-    def _folder(self, entry: ManifestEntry, schema: Schema) -> str:
+    def _bucket_folder(self, entry: ManifestEntry, schema: Schema) -> str:
         keys = schema.partition_keys
         types = [schema.field(each).type for each in keys]
         values = list(map(scalar, decode_row(entry.partition, types), types))
         inside = schema.options.get("data-file.path-directory", "").strip("/")
         bucket = bucket_path(PartitionText.of(schema).spec(keys, values), entry.bucket)
-        return "/".join(each for each in (self._uri, inside, bucket) if each)
+        return "/".join(each for each in (self._location_uri, inside, bucket) if each)
 
-    def _bounded(self, change: FileChange, columns: Sequence[DataField]) -> FileChange:
+    def _keep_key_statistics(self, change: FileChange, columns: Sequence[DataField]) -> FileChange:
         keys = self.state.schema.primary_keys
         if not keys:
             return change
@@ -158,11 +161,11 @@ def _avro_name(name: str) -> str:
     return f"_{name.upper()}"
 
 
-class _Record(msgspec.Struct, frozen=True, rename=_avro_name):
+class _ManifestRecord(msgspec.Struct, frozen=True, rename=_avro_name):
     version: Literal[2]
 
 
-class PaimonListed(_Record, frozen=True, rename=_avro_name):
+class ListedPaimonManifest(_ManifestRecord, frozen=True, rename=_avro_name):
     """An entry of a manifest list: one manifest."""
 
     file_name: str
@@ -171,7 +174,7 @@ class PaimonListed(_Record, frozen=True, rename=_avro_name):
     num_deleted_files: int
 
 
-class _File(msgspec.Struct, frozen=True, rename=_avro_name):
+class _DataFileRecord(msgspec.Struct, frozen=True, rename=_avro_name):
     file_name: str
     file_size: int
     row_count: int
@@ -179,17 +182,17 @@ class _File(msgspec.Struct, frozen=True, rename=_avro_name):
     external_path: str | None = None
 
 
-class _Entry(_Record, frozen=True, rename=_avro_name):
+class _ManifestEntryRecord(_ManifestRecord, frozen=True, rename=_avro_name):
     kind: Literal[0, 1]
     partition: bytes
     bucket: int
-    file: _File
+    file: _DataFileRecord
 
 
-_T = TypeVar("_T", bound=_Record)
+_T = TypeVar("_T", bound=_ManifestRecord)
 
 
-def listed_manifests(body: bytes, file: str) -> list[PaimonListed]:
+def listed_manifests(body: bytes, file: str) -> list[ListedPaimonManifest]:
     """Return the manifests that a manifest list names.
 
     Args:
@@ -201,14 +204,14 @@ def listed_manifests(body: bytes, file: str) -> list[PaimonListed]:
         MissingDependencyError: The package for the file's codec is not installed.
         UnsupportedError: Its records have an unknown version.
     """
-    return _converted(read_container(body, file), PaimonListed, file)
+    return _convert_records(read_container(body, file), ListedPaimonManifest, file)
 
 
-def _converted(records: Iterator[dict[str, Any]], kind: type[_T], file: str) -> list[_T]:
-    return [_record(each, kind, file) for each in records]
+def _convert_records(records: Iterator[dict[str, Any]], kind: type[_T], file: str) -> list[_T]:
+    return [_convert_record(each, kind, file) for each in records]
 
 
-def _record(record: dict[str, Any], kind: type[_T], file: str) -> _T:
+def _convert_record(record: dict[str, Any], kind: type[_T], file: str) -> _T:
     try:
         return msgspec.convert(record, kind)
     except msgspec.ValidationError as error:
@@ -265,14 +268,14 @@ class PaimonPartitions:
         Raises:
             InvalidInputError: The bytes are not such a partition.
         """
-        return self._decoded(row)[0]
+        return self._decode_partition(row)[0]
 
     def folder(self, row: bytes, bucket: int) -> str:
         """Return the folder of a bucket's files; raises as `json`."""
-        values = self._decoded(row)[1]
+        values = self._decode_partition(row)[1]
         return bucket_path(self.text.spec(self.names, values), bucket)
 
-    def _decoded(self, row: bytes) -> tuple[str, tuple[PartitionValue, ...]]:
+    def _decode_partition(self, row: bytes) -> tuple[str, tuple[PartitionValue, ...]]:
         found = self._known.get(row)
         if found is None:
             values = tuple(map(scalar, decode_row(row, self.types), self.types))
@@ -294,7 +297,9 @@ def entry_rows(body: bytes, part: ManifestPart, partitions: PaimonPartitions) ->
         MissingDependencyError: As `listed_manifests`; UnsupportedError likewise.
     """
     file = part.file
-    entries: Sequence[_Entry] = _converted(read_container(body, file), _Entry, file)
+    entries: Sequence[_ManifestEntryRecord] = _convert_records(
+        read_container(body, file), _ManifestEntryRecord, file
+    )
     try:
         for each in entries:
             found = each.file
@@ -326,7 +331,7 @@ class PaimonManifests:
         """Return whether a snapshot names a delta list, which only Paimon's engines write."""
         return delta_list(event) is not None
 
-    def lists(self, event: SnapshotCommitted, asked: Asked) -> Iterator[NamedList]:
+    def lists(self, event: SnapshotCommitted, asked: Asked) -> Iterator[NamedManifestList]:
         """Yield the delta list, and before it the base list if all entries are requested."""
         delta = event.delta_manifest_list, event.delta_manifest_list_size
         base = event.base_manifest_list, event.base_manifest_list_size
@@ -334,7 +339,7 @@ class PaimonManifests:
         for name, size in (base, delta) if is_whole else (delta,):
             if not isinstance(name, UnsetType):
                 path = manifest_path(name)
-                yield NamedList(path, None if isinstance(size, UnsetType) else size)
+                yield NamedManifestList(path, None if isinstance(size, UnsetType) else size)
 
     def listed(
         self, body: bytes, file: str, event: SnapshotCommitted, asked: Asked

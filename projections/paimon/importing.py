@@ -21,7 +21,7 @@ from typing import Any, Final, TypeVar
 from attrs import define, evolve, frozen
 from msgspec import UNSET
 
-from ledger.decide.format_rules import Arrival
+from ledger.decide.format_rules import SnapshotArrival
 from ledger.events import TableEvent
 from ledger.events import imported as e
 from ledger.events.imported import ImportedPaimonTable, PaimonBranchUpdated
@@ -64,22 +64,27 @@ from ledger.state.table import Origin, TableState
 from ledger.stores.base import is_key
 from ledger.stores.file_access import FileAccess
 from ledger.table_handle import TableHandle
-from projections.importing.deriving import derived
+from projections.importing.deriving import derive_schema_events
 from projections.importing.importing import (
     FoundTable,
     Importing,
-    Incoming,
+    IncomingTransactions,
     has_folder,
     tables_below,
 )
-from projections.importing.promoting import ByFolder, Promoting, adopting, conditional_store
+from projections.importing.promoting import (
+    FolderReaders,
+    Promoting,
+    adoption_snapshot,
+    conditional_store,
+)
 from projections.importing.trial import (
     ImportedCreation,
-    Planned,
+    PlannedTransaction,
+    PlanningState,
     SourceFiles,
-    Trial,
-    place_of_source,
-    plain,
+    canonical_source,
+    canonical_url,
 )
 from projections.paimon.engine_files import engine_files
 from projections.paimon.manifest_avro import read_manifest_list
@@ -119,7 +124,7 @@ _BRANCH_FOLDERS: Final = ("schema", "snapshot", "tag")
 
 
 @define(slots=False)
-class Source:
+class PaimonSource:
     """An external Paimon table.
 
     Attributes:
@@ -139,7 +144,7 @@ class Source:
         Raises:
             NotFoundError: It has none, so it is no Paimon table.
         """
-        found = self._numbers("schema")
+        found = self._file_numbers("schema")
         if not found:
             raise NotFoundError(f"{self.location} holds no Paimon table: it has no schema/schema-N")
         return found
@@ -147,11 +152,11 @@ class Source:
     @cached_property
     def snapshot_ids(self) -> tuple[int, ...]:
         """The ids of its snapshots, ascending."""
-        return self._snapshot_files[:-1] if self.fence else self._snapshot_files
+        return self._snapshot_file_ids[:-1] if self.fence else self._snapshot_file_ids
 
     @cached_property
-    def _snapshot_files(self) -> tuple[int, ...]:
-        return self._numbers("snapshot")
+    def _snapshot_file_ids(self) -> tuple[int, ...]:
+        return self._file_numbers("snapshot")
 
     @cached_property
     def fence(self) -> str | None:
@@ -159,22 +164,24 @@ class Source:
 
         Its file is the last one, and has the id of the snapshot before it.
         """
-        if not self._snapshot_files:
+        if not self._snapshot_file_ids:
             return None
-        number = self._snapshot_files[-1]
+        number = self._snapshot_file_ids[-1]
         last = self.snapshot(number)
         return (last.properties or {}).get(FENCE) if last.id == number - 1 else None
 
     @cached_property
     def tags(self) -> Mapping[str, TagFile]:
         """Its tags, by name."""
-        names = (each.removeprefix("tag-") for each in self._names("tag") if each[:4] == "tag-")
+        names = (
+            each.removeprefix("tag-") for each in self._list_names("tag") if each[:4] == "tag-"
+        )
         found = {
-            name: self._file(tag_path(name), tag_from_json, SNAPSHOT_KEYS | TAG_KEYS)
+            name: self._parse_file(tag_path(name), tag_from_json, SNAPSHOT_KEYS | TAG_KEYS)
             for name in names
         }
         for name, tag in found.items():
-            self._refuse_names(tag.snapshot, tag_path(name))
+            self._check_file_names(tag.snapshot, tag_path(name))
         return found
 
     def schema(self, schema_id: int) -> Schema:
@@ -185,7 +192,7 @@ class Source:
             NotFoundError: It is missing.
         """
         path = schema_path(schema_id)
-        found = self._file(path, schema_from_json, SCHEMA_KEYS)
+        found = self._parse_file(path, schema_from_json, SCHEMA_KEYS)
         counts = Counter(each.field.id for each in type_places(found.fields) if each.field)
         repeated = [each for each, count in counts.items() if count > 1]
         if repeated:
@@ -199,23 +206,24 @@ class Source:
     def snapshot(self, snapshot_id: int) -> Snapshot:
         """Return a snapshot; errors as of `schema`."""
         path = snapshot_path(snapshot_id)
-        found = self._file(path, snapshot_from_json, SNAPSHOT_KEYS)
-        self._refuse_names(found, path)
+        found = self._parse_file(path, snapshot_from_json, SNAPSHOT_KEYS)
+        self._check_file_names(found, path)
         return found
 
     def branches(self) -> dict[str, dict[str, str]]:
         """Return the texts of each branch's files, by path below its folder."""
-        names = [each for each in self._names("branch") if each.startswith("branch-")]
+        names = [each for each in self._list_names("branch") if each.startswith("branch-")]
         return {
-            each.removeprefix("branch-"): dict(self._branch(f"branch/{each}")) for each in names
+            each.removeprefix("branch-"): dict(self._read_branch_files(f"branch/{each}"))
+            for each in names
         }
 
     def not_carried(self) -> Iterator[str]:
         """Yield the features that the ledger does not import, in words."""
-        yield from (what for folder, what in _NOT_CARRIED.items() if self._names(folder))
+        yield from (what for folder, what in _NOT_CARRIED.items() if self._list_names(folder))
         yield from self.unknown.values()
 
-    def refuse_missing(self) -> None:
+    def check_files_exist(self) -> None:
         """Check that the files of the newest snapshot and the tags exist.
 
         Raises:
@@ -227,48 +235,51 @@ class Source:
         if self.snapshot_ids:
             newest = self.snapshot_ids[-1]
             named[f"snapshot {newest}"] = self.snapshot(newest)
-        there = frozenset(self._names("manifest"))
+        there = frozenset(self._list_names("manifest"))
         lists: dict[str, str] = {}
         for who, snapshot in named.items():
             for each in (snapshot.base_manifest_list, snapshot.delta_manifest_list):
                 if each is not None:
                     lists.setdefault(each, who)
         for name, who in lists.items():
-            self._refuse_absent(name, who, there)
-            body = self._read(manifest_path(name))
+            self._check_file_exists(name, who, there)
+            body = self._read_file(manifest_path(name))
             for manifest in read_manifest_list(body, name):
-                self._refuse_absent(manifest.file_name, who, there)
+                self._check_file_exists(manifest.file_name, who, there)
 
-    def _refuse_names(self, snapshot: Snapshot, path: str) -> None:
+    def _check_file_names(self, snapshot: Snapshot, path: str) -> None:
         """Check that the file names in a snapshot are valid names."""
         for key in _NAMES:
             name = getattr(snapshot, key)
-            if name is not None and not _is_name(name):
+            if name is not None and not _is_file_name(name):
                 raise InvalidInputError(
                     f"{self.location}/{path}: its {key.replace('_', ' ')} {excerpt(name)} is not a "
                     "file name; nothing was imported: have it repaired there, then import "
                     "again"
                 )
 
-    def _refuse_absent(self, name: str, who: str, there: frozenset[str]) -> None:
+    def _check_file_exists(self, name: str, who: str, there: frozenset[str]) -> None:
         if name not in there:
             raise NotFoundError(
                 f"{self.location}/{manifest_path(name)}, which {who} reads, is gone; nothing was "
                 "imported"
             )
 
-    def _branch(self, folder: str) -> Iterator[tuple[str, str]]:
+    def _read_branch_files(self, folder: str) -> Iterator[tuple[str, str]]:
         for inside in _BRANCH_FOLDERS:
-            for name in self._names(f"{folder}/{inside}"):
+            for name in self._list_names(f"{folder}/{inside}"):
                 if name.startswith(f"{inside}-"):
                     path = f"{inside}/{name}"
-                    yield path, _text(self._read(f"{folder}/{path}"), f"{folder}/{path}")
+                    yield (
+                        path,
+                        _decode_text(self._read_file(f"{folder}/{path}"), f"{folder}/{path}"),
+                    )
 
-    def _numbers(self, what: str) -> tuple[int, ...]:
-        ends = (each.removeprefix(f"{what}-") for each in self._names(what))
+    def _file_numbers(self, what: str) -> tuple[int, ...]:
+        ends = (each.removeprefix(f"{what}-") for each in self._list_names(what))
         return tuple(sorted(int(each) for each in ends if each.isascii() and each.isdigit()))
 
-    def _names(self, folder: str) -> list[str]:
+    def _list_names(self, folder: str) -> list[str]:
         try:
             return self.files.names(f"{self.location}/{folder}")
         except FileNotFoundError:
@@ -278,7 +289,7 @@ class Source:
         except OSError as error:
             raise StoreError(f"{self.location}/{folder} cannot be listed: {error}") from error
 
-    def _read(self, path: str) -> bytes:
+    def _read_file(self, path: str) -> bytes:
         try:
             return self.files.read(f"{self.location}/{path}")
         except FileNotFoundError as error:
@@ -288,8 +299,8 @@ class Source:
         except OSError as error:
             raise StoreError(f"{self.location}/{path} cannot be read: {error}") from error
 
-    def _file(self, path: str, read: Callable[[bytes], _T], keys: frozenset[str]) -> _T:
-        body = self._read(path)
+    def _parse_file(self, path: str, read: Callable[[bytes], _T], keys: frozenset[str]) -> _T:
+        body = self._read_file(path)
         try:
             # msgspec skips the text of unknown keys.
             body.decode()
@@ -302,18 +313,18 @@ class Source:
         return found
 
 
-def _is_name(name: str) -> bool:
+def _is_file_name(name: str) -> bool:
     return is_key(name) and "/" not in name and len(name.encode()) <= _LONGEST_NAME
 
 
-def _text(body: bytes, path: str) -> str:
+def _decode_text(body: bytes, path: str) -> str:
     try:
         return body.decode()
     except UnicodeDecodeError as error:
         raise InvalidInputError(f"{path} is no text: {error}") from error
 
 
-def open_source(source: str, access: FileAccess) -> Source:
+def open_source(source: str, access: FileAccess) -> PaimonSource:
     """Return a handle of a source table.
 
     Args:
@@ -323,11 +334,11 @@ def open_source(source: str, access: FileAccess) -> Source:
     Raises:
         InvalidInputError: It contains a password or a key.
     """
-    at = plain(place_of_source(source))
-    return Source(at, SourceFiles(access.below(at)), {})
+    at = canonical_url(canonical_source(source))
+    return PaimonSource(at, SourceFiles(access.below(at)), {})
 
 
-def creation_of(source: Source) -> ImportedCreation:
+def creation_of(source: PaimonSource) -> ImportedCreation:
     """Return the initial state of a table: its oldest available schema.
 
     Raises:
@@ -351,7 +362,7 @@ def creation_of(source: Source) -> ImportedCreation:
     )
 
 
-def planned(trial: Trial, source: Source) -> Iterator[Planned]:
+def plan_transactions(trial: PlanningState, source: PaimonSource) -> Iterator[PlannedTransaction]:
     """Yield the transactions to import from a source, oldest first.
 
     Args:
@@ -362,29 +373,29 @@ def planned(trial: Trial, source: Source) -> Iterator[Planned]:
         AlreadyExistsError: It is another table than the one that was followed.
         UnsupportedError: The ledger cannot store a feature; the message names it.
     """
-    yield from _rolled_back(trial, source)
-    for moment in _moments(trial.state.imported_from(PaimonOrigin), trial.state.tags, source):
+    yield from _rollback_transactions(trial, source)
+    for moment in _new_items(trial.state.origin_of_kind(PaimonOrigin), trial.state.tags, source):
         events: Iterable[TableEvent]
         match moment.what:
             case Schema() as schema:
                 events = schema_events(trial.state.schema, schema)
             case Snapshot() as snapshot:
-                events = _snapshot_events(trial.state.imported_from(PaimonOrigin), snapshot)
+                events = _snapshot_events(trial.state.origin_of_kind(PaimonOrigin), snapshot)
             case TagFile() as tag:
                 events = _tag_events(trial.state.tags, moment.name, tag)
         yield trial.take(events, moment.millis, moment.author, f"{source.location}/{moment.path}")
-        _refuse_inexact(trial, moment.what, source)
+        _check_exact_import(trial, moment.what, source)
     last = (
-        *_last_tags(trial.state.tags, source),
-        *_expiry(trial.state.imported_from(PaimonOrigin), source),
-        *_branch_events(trial.state.imported_from(PaimonOrigin), source.branches()),
+        *_remaining_tag_events(trial.state.tags, source),
+        *_expiry_events(trial.state.origin_of_kind(PaimonOrigin), source),
+        *_branch_events(trial.state.origin_of_kind(PaimonOrigin), source.branches()),
     )
     if last:
         yield trial.take(last, 0, "", source.location)
 
 
 @frozen
-class _Moment:
+class _ImportItem:
     millis: int
     what: Schema | Snapshot | TagFile
     name: str = ""
@@ -404,13 +415,15 @@ class _Moment:
         return self.what.commit_user if isinstance(self.what, Snapshot) else ""
 
 
-def _moments(table: PaimonOrigin, tags: Mapping[str, Tag], source: Source) -> list[_Moment]:
+def _new_items(
+    table: PaimonOrigin, tags: Mapping[str, Tag], source: PaimonSource
+) -> list[_ImportItem]:
     """Return the new items with their times: a schema before the snapshots written with it.
 
     Clocks of writers differ: times are adjusted so that no later item is earlier.
     """
     wanted = [each for each in source.schema_ids if each not in table.schemas]
-    found: list[_Moment] = []
+    found: list[_ImportItem] = []
     now = 0
     for snapshot in _new_snapshots(table, source):
         while wanted and (
@@ -419,30 +432,31 @@ def _moments(table: PaimonOrigin, tags: Mapping[str, Tag], source: Source) -> li
         ):
             schema = source.schema(wanted.pop(0))
             now = max(now, schema.time_millis)
-            found.append(_Moment(now, schema))
+            found.append(_ImportItem(now, schema))
         now = max(now, snapshot.time_millis)
-        found.append(_Moment(now, snapshot))
+        found.append(_ImportItem(now, snapshot))
     for each in wanted:
         schema = source.schema(each)
         now = max(now, schema.time_millis)
-        found.append(_Moment(now, schema))
+        found.append(_ImportItem(now, schema))
     at = {each.what.id: each.millis for each in found if isinstance(each.what, Snapshot)}
     for name, tag in source.tags.items():
-        if tag.create_time_millis is not None and not _is_set(tags.get(name), tag):
+        if tag.create_time_millis is not None and not _is_same_tag(tags.get(name), tag):
             millis = max(tag.create_time_millis, at.get(tag.snapshot.id, 0))
-            found.append(_Moment(millis, tag, name))
+            found.append(_ImportItem(millis, tag, name))
     # Stable: simultaneous items keep their order, tags after the snapshots that they name.
     return sorted(found, key=lambda each: each.millis)
 
 
-def _new_snapshots(table: PaimonOrigin, source: Source) -> list[Snapshot]:
+def _new_snapshots(table: PaimonOrigin, source: PaimonSource) -> list[Snapshot]:
     live = {
         each: source.snapshot(each) for each in source.snapshot_ids if each not in table.snapshots
     }
     tagged = {
         each.snapshot.id: each.snapshot
         for each in source.tags.values()
-        if each.snapshot.id not in table.every and each.snapshot.id not in source.snapshot_ids
+        if each.snapshot.id not in table.readable_snapshots
+        and each.snapshot.id not in source.snapshot_ids
     }
     return [each for _, each in sorted({**tagged, **live}.items())]
 
@@ -455,13 +469,13 @@ def schema_events(before: Schema, wanted: Schema) -> Iterator[TableEvent]:
         wanted: The later one, as in its file.
     """
     builder = SchemaBuilder(before)
-    for each in derived(before, wanted.fields, ()):
+    for each in derive_schema_events(before, wanted.fields, ()):
         if isinstance(each, e.SchemaReplaced):
             builder.replace(tuple(map(field_from_wire, each.fields)), ())
         else:
             builder.apply(each)
         yield each
-    for event in _around_columns(builder, wanted):
+    for event in _property_events(builder, wanted):
         builder.apply(event)
         yield event
     if builder.highest_field_id != wanted.highest_field_id:
@@ -469,19 +483,19 @@ def schema_events(before: Schema, wanted: Schema) -> Iterator[TableEvent]:
     yield e.SchemaNamed(wanted.id)
 
 
-def _around_columns(builder: SchemaBuilder, wanted: Schema) -> Iterator[SchemaEvent]:
+def _property_events(builder: SchemaBuilder, wanted: Schema) -> Iterator[SchemaEvent]:
     keys = wanted.partition_keys, wanted.primary_keys
     if (builder.partition_keys, builder.primary_keys) != keys:
         only_dropped = builder.partition_keys == wanted.partition_keys and not wanted.primary_keys
         yield DropPrimaryKey() if only_dropped else UpdateKeys(*keys)
-    had, has = _options(builder.options), _options(wanted.options)
+    had, has = _without_formats_option(builder.options), _without_formats_option(wanted.options)
     yield from (RemoveOption(each) for each in sorted(had.keys() - has.keys()))
     yield from (SetOption(key, it) for key, it in sorted(has.items()) if had.get(key) != it)
     if builder.comment != wanted.comment:
         yield UpdateComment(wanted.comment)
 
 
-def _options(options: Mapping[str, str]) -> dict[str, str]:
+def _without_formats_option(options: Mapping[str, str]) -> dict[str, str]:
     return {key: each for key, each in options.items() if key != FORMATS_OPTION}
 
 
@@ -495,7 +509,7 @@ def _snapshot_events(table: PaimonOrigin, snapshot: Snapshot) -> Iterator[TableE
         # A rollback to its tag restored it.
         yield e.SnapshotsRemoved((snapshot.id,))
     said: dict[str, Any] = {
-        each: UNSET if value is None else _plain(value)
+        each: UNSET if value is None else _to_plain_dict(value)
         for each in _SAID
         for value in (getattr(snapshot, "properties" if each == "snapshot_properties" else each),)
     }
@@ -514,11 +528,11 @@ _SAID = tuple(
 """Fields that a snapshot event and a snapshot file have in common."""
 
 
-def _plain(value: Any) -> Any:
+def _to_plain_dict(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else value
 
 
-def _is_set(known: Tag | None, tag: TagFile) -> bool:
+def _is_same_tag(known: Tag | None, tag: TagFile) -> bool:
     wanted = tag.snapshot.id, tag.time_retained_millis
     return known is not None and (known.snapshot_id, known.time_retained_millis) == wanted
 
@@ -529,14 +543,14 @@ def _tag_events(tags: Mapping[str, Tag], name: str, tag: TagFile) -> Iterator[Ta
     yield kind(tag_name=name, snapshot_id=tag.snapshot.id, time_retained_millis=retained)
 
 
-def _last_tags(tags: Mapping[str, Tag], source: Source) -> Iterator[TableEvent]:
+def _remaining_tag_events(tags: Mapping[str, Tag], source: PaimonSource) -> Iterator[TableEvent]:
     for name, tag in sorted(source.tags.items()):
-        if not _is_set(tags.get(name), tag):
+        if not _is_same_tag(tags.get(name), tag):
             yield from _tag_events(tags, name, tag)
     yield from (TagDeleted(tag_name=each) for each in sorted(tags.keys() - source.tags.keys()))
 
 
-def _expiry(table: PaimonOrigin, source: Source) -> Iterator[TableEvent]:
+def _expiry_events(table: PaimonOrigin, source: PaimonSource) -> Iterator[TableEvent]:
     earliest = min(source.snapshot_ids, default=None)
     if earliest is not None and min(table.snapshots) < earliest:
         yield SnapshotsExpired(earliest_snapshot_id=earliest)
@@ -553,13 +567,15 @@ def _branch_events(
             yield PaimonBranchUpdated(branch_name=name, added=added or UNSET, removed=removed)
 
 
-def _rolled_back(trial: Trial, source: Source) -> Iterator[Planned]:
+def _rollback_transactions(
+    trial: PlanningState, source: PaimonSource
+) -> Iterator[PlannedTransaction]:
     """Yield the snapshots and schemas that a rollback at the source removed, as one transaction."""
-    table = trial.state.imported_from(PaimonOrigin)
-    schemas = _taken_back(
+    table = trial.state.origin_of_kind(PaimonOrigin)
+    schemas = _removed_ids(
         table.schemas,
         source.schema_ids,
-        lambda each: _same_schema(table.schema(each), source.schema(each)),
+        lambda each: _is_same_schema(table.schema(each), source.schema(each)),
     )
     if len(schemas) == len(table.schemas):
         raise AlreadyExistsError(
@@ -567,7 +583,7 @@ def _rolled_back(trial: Trial, source: Source) -> Iterator[Planned]:
             "more: it is another table, or was dropped and recreated; import it under another name"
         )
     ids = source.snapshot_ids
-    snapshots = _taken_back(
+    snapshots = _removed_ids(
         table.snapshots,
         # Anything older than all that remains was expired.
         (*(each for each in table.snapshots if ids and each < ids[0]), *ids),
@@ -591,7 +607,7 @@ def _rolled_back(trial: Trial, source: Source) -> Iterator[Planned]:
         yield trial.take(events, 0, "", source.location)
 
 
-def _taken_back(known: Iterable[int], there: Iterable[int], same: Any) -> list[int]:
+def _removed_ids(known: Iterable[int], there: Iterable[int], same: Any) -> list[int]:
     """Return the ids of items that are missing or replaced, ascending.
 
     Rollbacks remove from the end: anything older than an unchanged item is unchanged.
@@ -605,13 +621,17 @@ def _taken_back(known: Iterable[int], there: Iterable[int], same: Any) -> list[i
     return sorted(found)
 
 
-def _same_schema(known: Schema, wanted: Schema) -> bool:
-    return _without_times(known) == _without_times(wanted)
+def _is_same_schema(known: Schema, wanted: Schema) -> bool:
+    return _comparable_schema(known) == _comparable_schema(wanted)
 
 
-def _without_times(schema: Schema) -> Schema:
+def _comparable_schema(schema: Schema) -> Schema:
     return evolve(
-        schema, time_millis=0, version=3, options=_options(schema.options), field_id_policy="paimon"
+        schema,
+        time_millis=0,
+        version=3,
+        options=_without_formats_option(schema.options),
+        field_id_policy="paimon",
     )
 
 
@@ -620,27 +640,31 @@ def is_same_snapshot(known: Snapshot, wanted: Snapshot) -> bool:
     return evolve(known, time_millis=0, version=3) == evolve(wanted, time_millis=0, version=3)
 
 
-def _refuse_inexact(trial: Trial, wanted: Schema | Snapshot | TagFile, source: Source) -> None:
-    table = trial.state.imported_from(PaimonOrigin)
+def _check_exact_import(
+    trial: PlanningState, wanted: Schema | Snapshot | TagFile, source: PaimonSource
+) -> None:
+    table = trial.state.origin_of_kind(PaimonOrigin)
     match wanted:
         case Schema(id=number):
-            is_exact = _same_schema(trial.state.schema, wanted)
+            is_exact = _is_same_schema(trial.state.schema, wanted)
             path = schema_path(number)
         case Snapshot(id=number):
             is_exact = is_same_snapshot(table.snapshots[number], wanted)
             path = snapshot_path(number)
         case TagFile(snapshot=snapshot):
-            is_exact = is_same_snapshot(table.every[snapshot.id], snapshot)
+            is_exact = is_same_snapshot(table.readable_snapshots[snapshot.id], snapshot)
             path = "tag"
     if not is_exact:
         raise UnsupportedError(f"the ledger cannot store {source.location}/{path} exactly")
 
 
-def read(source: str, table: TableHandle | None, now_millis: int, access: FileAccess) -> Incoming:
+def read(
+    source: str, table: TableHandle | None, now_millis: int, access: FileAccess
+) -> IncomingTransactions:
     """Return the new transactions; see `projections.importing.importing.Read`."""
     found = open_source(source, access)
     known = None if table is None else table.state
-    if known is not None and not _comes_from(known.origin, found.location):
+    if known is not None and not _is_imported_from(known.origin, found.location):
         raise AlreadyExistsError(
             f"the table follows {known.origin.source}, not {found.location}; import that under "
             "another name"
@@ -651,26 +675,26 @@ def read(source: str, table: TableHandle | None, now_millis: int, access: FileAc
     start = known if creation is None else creation.state()
     if start is None:
         raise AssertionError("a table exists, or has an origin")
-    steps = tuple(planned(Trial(start, now_millis), found))
+    steps = tuple(plan_transactions(PlanningState(start, now_millis), found))
     if steps:
-        found.refuse_missing()
+        found.check_files_exist()
     path = newest if found.snapshot_ids else f"schema/schema-{ids[-1]}"
-    return Incoming(
+    return IncomingTransactions(
         found.location, f"{found.location}/{path}", creation, steps, tuple(found.not_carried())
     )
 
 
-def _comes_from(origin: Origin, location: str) -> bool:
+def _is_imported_from(origin: Origin, location: str) -> bool:
     return isinstance(origin, PaimonOrigin) and origin.location == location
 
 
-def tables(source: str, access: FileAccess) -> list[FoundTable]:
+def find_tables(source: str, access: FileAccess) -> list[FoundTable]:
     """Return the tables of a warehouse or a database's folder."""
     found = open_source(source, access)
     return tables_below(found.files, found.location, has_folder("schema"))
 
 
-PAIMON = Importing(read, tables)
+PAIMON = Importing(read, find_tables)
 
 
 _OWNER = "lakeledger.location"
@@ -686,7 +710,7 @@ class PaimonHandover:
 
     def source(self, table: TableHandle) -> str:
         """Return the URL or path of the table's source."""
-        return table.state.imported_from(PaimonOrigin).source
+        return table.state.origin_of_kind(PaimonOrigin).source
 
     def is_here(self, table: TableHandle, source: str, access: FileAccess) -> bool:
         """Return False: the source folder never refers to the ledger's files.
@@ -714,7 +738,7 @@ class PaimonHandover:
             NotFoundError: A manifest is missing.
         """
         state = table.state
-        paimon = state.imported_from(PaimonOrigin)
+        paimon = state.origin_of_kind(PaimonOrigin)
         source = paimon.source
         for problem in _table_problems(state):
             raise UnsupportedError(f"{source} stays its engines': {problem}")
@@ -724,7 +748,7 @@ class PaimonHandover:
         current = paimon.current
         if current is None:
             return ()
-        adopted = adopting(
+        adopted = adoption_snapshot(
             files,
             snapshot_id=current.id + 1,
             schema_id=state.schema.id,
@@ -742,34 +766,34 @@ class PaimonHandover:
         no snapshot yet, its owner has to stop its writers, and nothing is written there.
         """
         found = open_source(source, access)
-        current = table.state.imported_from(PaimonOrigin).current
+        current = table.state.origin_of_kind(PaimonOrigin).current
         newest = found.snapshot_ids[-1] if found.snapshot_ids else 0
         if current is None:
             return not newest
         if newest != current.id or not is_same_snapshot(current, found.snapshot(newest)):
             return False
-        folder = plain(place_of_source(source))
+        folder = canonical_url(canonical_source(source))
         store = None if found.fence else conditional_store(folder, access)
         if store is None:
             return True
         # A concurrent writer was first: the next import reads its snapshot.
-        body = _fence(table, found.snapshot(newest), now_millis)
+        body = _fence_file(table, found.snapshot(newest), now_millis)
         store.create(snapshot_path(newest + 1), body)
         return False
 
     def instructions(self, table: TableHandle) -> tuple[str, ...]:
         """Return the steps left for the table's former owner, a sentence each."""
-        paimon, name = table.state.imported_from(PaimonOrigin), table.identifier
+        paimon, name = table.state.origin_of_kind(PaimonOrigin), table.identifier
         read = f"let readers read {table.location}: it continues the source's snapshots"
         keep = (
             f"keep the files below {paimon.source}, and let no snapshots expire there: older rows "
             "are stored in it"
         )
         on = f"after later changes, update the files: lakeledger project paimon {name}"
-        return (*_of_source(table, paimon), read, keep, on)
+        return (*_source_steps(table, paimon), read, keep, on)
 
 
-def _of_source(table: TableHandle, paimon: PaimonOrigin) -> Iterator[str]:
+def _source_steps(table: TableHandle, paimon: PaimonOrigin) -> Iterator[str]:
     """Yield the steps left at the source, from its current state."""
     stop = f"stop all writers of {paimon.source}: what commits there now is lost here"
     try:
@@ -799,7 +823,7 @@ def _of_source(table: TableHandle, paimon: PaimonOrigin) -> Iterator[str]:
         yield f"stop the writers of its branches {named}, too: the ledger keeps them unchanged"
 
 
-def _fence(table: TableHandle, newest: Snapshot, now_millis: int) -> bytes:
+def _fence_file(table: TableHandle, newest: Snapshot, now_millis: int) -> bytes:
     """Return the file that takes the next snapshot's place: the newest one's rows again.
 
     Streaming readers skip it, since it is marked as a compaction.
@@ -847,9 +871,9 @@ def _file_problems(
                 f"file {each.path} was written with schema {each.schema_id}, which a rollback "
                 "removed there, so that its columns are unknown; write its rows again"
             )
-    arrival = Arrival(state, Rules.of(state.schema.options), files, {}, is_back=False)
+    arrival = SnapshotArrival(state, Rules.of(state.schema.options), files, {}, is_back=False)
     for problem in RULES.file_problems(arrival):
         yield f"{problem.what}: {problem.rule}; {problem.alternative}"
 
 
-PROMOTE = Promoting(PAIMON, PaimonHandover(), ByFolder(project))
+PROMOTE = Promoting(PAIMON, PaimonHandover(), FolderReaders(project))

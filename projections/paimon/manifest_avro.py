@@ -190,7 +190,7 @@ def write_manifest(entries: Iterable[ManifestEntry], *, sync_marker: bytes) -> b
     Raises:
         ValueError: The sync marker has another length.
     """
-    return _written(MANIFEST, entries, MANIFEST_VERSION, sync_marker)
+    return _write_records(MANIFEST, entries, MANIFEST_VERSION, sync_marker)
 
 
 def read_manifest(body: bytes, file: str) -> tuple[ManifestEntry, ...]:
@@ -205,30 +205,30 @@ def read_manifest(body: bytes, file: str) -> tuple[ManifestEntry, ...]:
         MissingDependencyError: The package for the file's codec is not installed.
         UnsupportedError: Its records have an unknown version.
     """
-    return _read(body, file, ManifestEntry, MANIFEST_VERSION)
+    return _read_records(body, file, ManifestEntry, MANIFEST_VERSION)
 
 
 def write_manifest_list(manifests: Iterable[ManifestFileMeta], *, sync_marker: bytes) -> bytes:
     """Return a manifest list file; as `write_manifest`. An empty list is valid, too."""
-    return _written(MANIFEST_LIST, manifests, MANIFEST_VERSION, sync_marker)
+    return _write_records(MANIFEST_LIST, manifests, MANIFEST_VERSION, sync_marker)
 
 
 def read_manifest_list(body: bytes, file: str) -> tuple[ManifestFileMeta, ...]:
     """Return the manifests that a list names; arguments and errors as `read_manifest`."""
-    return _read(body, file, ManifestFileMeta, MANIFEST_VERSION)
+    return _read_records(body, file, ManifestFileMeta, MANIFEST_VERSION)
 
 
 def write_index_manifest(entries: Iterable[IndexManifestEntry], *, sync_marker: bytes) -> bytes:
     """Return an index manifest file; as `write_manifest`."""
-    return _written(INDEX_MANIFEST, entries, INDEX_MANIFEST_VERSION, sync_marker)
+    return _write_records(INDEX_MANIFEST, entries, INDEX_MANIFEST_VERSION, sync_marker)
 
 
 def read_index_manifest(body: bytes, file: str) -> tuple[IndexManifestEntry, ...]:
     """Return an index manifest's entries; arguments and errors as `read_manifest`."""
-    return _read(body, file, IndexManifestEntry, INDEX_MANIFEST_VERSION)
+    return _read_records(body, file, IndexManifestEntry, INDEX_MANIFEST_VERSION)
 
 
-def _written(
+def _write_records(
     schema: dict[str, Any], records: Iterable[Any], version: int, sync_marker: bytes
 ) -> bytes:
     rows: Iterator[dict[str, Any]] = ({"_VERSION": version, **_to_avro(each)} for each in records)
@@ -239,7 +239,7 @@ def _to_avro(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_to_avro(each) for each in value]
     kind: object = type(value)
-    names = _avro_names(kind)
+    names = _avro_field_names(kind)
     if names is None:
         return value
     record = {avro: _to_avro(getattr(value, name)) for name, avro in names}
@@ -249,7 +249,7 @@ def _to_avro(value: Any) -> Any:
 
 
 @cache
-def _avro_names(kind: type) -> tuple[tuple[str, str], ...] | None:
+def _avro_field_names(kind: type) -> tuple[tuple[str, str], ...] | None:
     """Return the names of a record's fields here and in Avro; None for other types."""
     if not attrs.has(kind):
         return None
@@ -258,11 +258,17 @@ def _avro_names(kind: type) -> tuple[tuple[str, str], ...] | None:
     return tuple((name, said.get(name, f"_{name.upper()}")) for name in names)
 
 
-def _read(body: bytes, file: str, record: type[_Record], version: int) -> tuple[_Record, ...]:
-    return tuple(_converted(each, file, record, version) for each in read_container(body, file))
+def _read_records(
+    body: bytes, file: str, record: type[_Record], version: int
+) -> tuple[_Record, ...]:
+    return tuple(
+        _convert_record(each, file, record, version) for each in read_container(body, file)
+    )
 
 
-def _converted(found: dict[str, Any], file: str, record: type[_Record], version: int) -> _Record:
+def _convert_record(
+    found: dict[str, Any], file: str, record: type[_Record], version: int
+) -> _Record:
     if found.get("_VERSION") != version:
         raise UnsupportedError(
             f"{file} holds records of version {found.get('_VERSION')!r}, and only version "
@@ -299,117 +305,117 @@ ROOT_NAME = "org.apache.paimon.avro.generated.record"
 _Schema = dict[str, Any]
 
 
-def _record(name: str, *fields: _Schema) -> _Schema:
+def _record_schema(name: str, *fields: _Schema) -> _Schema:
     return {"type": "record", "name": name, "fields": list(fields)}
 
 
-def _field(name: str, data_type: Any) -> _Schema:
+def _field_schema(name: str, data_type: Any) -> _Schema:
     return {"name": name, "type": data_type}
 
 
-def _nullable(name: str, data_type: Any) -> _Schema:
+def _nullable_field(name: str, data_type: Any) -> _Schema:
     return {"name": name, "type": ["null", data_type], "default": None}
 
 
-def _array(items: Any) -> _Schema:
+def _array_schema(items: Any) -> _Schema:
     return {"type": "array", "items": items}
 
 
-def _stats(parent: str, name: str) -> _Schema:
-    return _field(
+def _stats_field(parent: str, name: str) -> _Schema:
+    return _field_schema(
         name,
-        _record(
+        _record_schema(
             f"{parent}_{name}",
-            _field("_MIN_VALUES", "bytes"),
-            _field("_MAX_VALUES", "bytes"),
-            _nullable("_NULL_COUNTS", _array(["null", "long"])),
+            _field_schema("_MIN_VALUES", "bytes"),
+            _field_schema("_MAX_VALUES", "bytes"),
+            _nullable_field("_NULL_COUNTS", _array_schema(["null", "long"])),
         ),
     )
 
 
 _FILE = f"{ROOT_NAME}__FILE"
 
-MANIFEST: _Schema = _record(
+MANIFEST: _Schema = _record_schema(
     ROOT_NAME,
-    _field("_VERSION", "int"),
-    _field("_KIND", "int"),
-    _field("_PARTITION", "bytes"),
-    _field("_BUCKET", "int"),
-    _field("_TOTAL_BUCKETS", "int"),
-    _field(
+    _field_schema("_VERSION", "int"),
+    _field_schema("_KIND", "int"),
+    _field_schema("_PARTITION", "bytes"),
+    _field_schema("_BUCKET", "int"),
+    _field_schema("_TOTAL_BUCKETS", "int"),
+    _field_schema(
         "_FILE",
-        _record(
+        _record_schema(
             _FILE,
-            _field("_FILE_NAME", "string"),
-            _field("_FILE_SIZE", "long"),
-            _field("_ROW_COUNT", "long"),
-            _field("_MIN_KEY", "bytes"),
-            _field("_MAX_KEY", "bytes"),
-            _stats(_FILE, "_KEY_STATS"),
-            _stats(_FILE, "_VALUE_STATS"),
-            _field("_MIN_SEQUENCE_NUMBER", "long"),
-            _field("_MAX_SEQUENCE_NUMBER", "long"),
-            _field("_SCHEMA_ID", "long"),
-            _field("_LEVEL", "int"),
-            _field("_EXTRA_FILES", _array("string")),
-            _nullable("_CREATION_TIME", {"type": "long", "logicalType": "timestamp-millis"}),
-            _nullable("_DELETE_ROW_COUNT", "long"),
-            _nullable("_EMBEDDED_FILE_INDEX", "bytes"),
-            _nullable("_FILE_SOURCE", "int"),
-            _nullable("_VALUE_STATS_COLS", _array("string")),
-            _nullable("_EXTERNAL_PATH", "string"),
-            _nullable("_FIRST_ROW_ID", "long"),
-            _nullable("_WRITE_COLS", _array("string")),
-            _nullable("_WRITE_COLS_SEQUENCES", _array("long")),
+            _field_schema("_FILE_NAME", "string"),
+            _field_schema("_FILE_SIZE", "long"),
+            _field_schema("_ROW_COUNT", "long"),
+            _field_schema("_MIN_KEY", "bytes"),
+            _field_schema("_MAX_KEY", "bytes"),
+            _stats_field(_FILE, "_KEY_STATS"),
+            _stats_field(_FILE, "_VALUE_STATS"),
+            _field_schema("_MIN_SEQUENCE_NUMBER", "long"),
+            _field_schema("_MAX_SEQUENCE_NUMBER", "long"),
+            _field_schema("_SCHEMA_ID", "long"),
+            _field_schema("_LEVEL", "int"),
+            _field_schema("_EXTRA_FILES", _array_schema("string")),
+            _nullable_field("_CREATION_TIME", {"type": "long", "logicalType": "timestamp-millis"}),
+            _nullable_field("_DELETE_ROW_COUNT", "long"),
+            _nullable_field("_EMBEDDED_FILE_INDEX", "bytes"),
+            _nullable_field("_FILE_SOURCE", "int"),
+            _nullable_field("_VALUE_STATS_COLS", _array_schema("string")),
+            _nullable_field("_EXTERNAL_PATH", "string"),
+            _nullable_field("_FIRST_ROW_ID", "long"),
+            _nullable_field("_WRITE_COLS", _array_schema("string")),
+            _nullable_field("_WRITE_COLS_SEQUENCES", _array_schema("long")),
         ),
     ),
 )
 
-MANIFEST_LIST: _Schema = _record(
+MANIFEST_LIST: _Schema = _record_schema(
     ROOT_NAME,
-    _field("_VERSION", "int"),
-    _field("_FILE_NAME", "string"),
-    _field("_FILE_SIZE", "long"),
-    _field("_NUM_ADDED_FILES", "long"),
-    _field("_NUM_DELETED_FILES", "long"),
-    _stats(ROOT_NAME, "_PARTITION_STATS"),
-    _field("_SCHEMA_ID", "long"),
-    _nullable("_MIN_BUCKET", "int"),
-    _nullable("_MAX_BUCKET", "int"),
-    _nullable("_MIN_LEVEL", "int"),
-    _nullable("_MAX_LEVEL", "int"),
-    _nullable("_MIN_ROW_ID", "long"),
-    _nullable("_MAX_ROW_ID", "long"),
+    _field_schema("_VERSION", "int"),
+    _field_schema("_FILE_NAME", "string"),
+    _field_schema("_FILE_SIZE", "long"),
+    _field_schema("_NUM_ADDED_FILES", "long"),
+    _field_schema("_NUM_DELETED_FILES", "long"),
+    _stats_field(ROOT_NAME, "_PARTITION_STATS"),
+    _field_schema("_SCHEMA_ID", "long"),
+    _nullable_field("_MIN_BUCKET", "int"),
+    _nullable_field("_MAX_BUCKET", "int"),
+    _nullable_field("_MIN_LEVEL", "int"),
+    _nullable_field("_MAX_LEVEL", "int"),
+    _nullable_field("_MIN_ROW_ID", "long"),
+    _nullable_field("_MAX_ROW_ID", "long"),
 )
 
-_DELETION_VECTOR = _record(
+_DELETION_VECTOR = _record_schema(
     f"{ROOT_NAME}__DELETIONS_VECTORS_RANGES",
-    _field("f0", "string"),
-    _field("f1", "int"),
-    _field("f2", "int"),
-    _nullable("_CARDINALITY", "long"),
+    _field_schema("f0", "string"),
+    _field_schema("f1", "int"),
+    _field_schema("f2", "int"),
+    _nullable_field("_CARDINALITY", "long"),
 )
 
-_GLOBAL_INDEX = _record(
+_GLOBAL_INDEX = _record_schema(
     f"{ROOT_NAME}__GLOBAL_INDEX",
-    _field("_ROW_RANGE_START", "long"),
-    _field("_ROW_RANGE_END", "long"),
-    _field("_INDEX_FIELD_ID", "int"),
-    _nullable("_EXTRA_FIELD_IDS", _array("int")),
-    _nullable("_INDEX_META", "bytes"),
+    _field_schema("_ROW_RANGE_START", "long"),
+    _field_schema("_ROW_RANGE_END", "long"),
+    _field_schema("_INDEX_FIELD_ID", "int"),
+    _nullable_field("_EXTRA_FIELD_IDS", _array_schema("int")),
+    _nullable_field("_INDEX_META", "bytes"),
 )
 
-INDEX_MANIFEST: _Schema = _record(
+INDEX_MANIFEST: _Schema = _record_schema(
     ROOT_NAME,
-    _field("_VERSION", "int"),
-    _field("_KIND", "int"),
-    _field("_PARTITION", "bytes"),
-    _field("_BUCKET", "int"),
-    _field("_INDEX_TYPE", "string"),
-    _field("_FILE_NAME", "string"),
-    _field("_FILE_SIZE", "long"),
-    _field("_ROW_COUNT", "long"),
-    _nullable("_DELETIONS_VECTORS_RANGES", _array(["null", _DELETION_VECTOR])),
-    _nullable("_EXTERNAL_PATH", "string"),
-    _nullable("_GLOBAL_INDEX", _GLOBAL_INDEX),
+    _field_schema("_VERSION", "int"),
+    _field_schema("_KIND", "int"),
+    _field_schema("_PARTITION", "bytes"),
+    _field_schema("_BUCKET", "int"),
+    _field_schema("_INDEX_TYPE", "string"),
+    _field_schema("_FILE_NAME", "string"),
+    _field_schema("_FILE_SIZE", "long"),
+    _field_schema("_ROW_COUNT", "long"),
+    _nullable_field("_DELETIONS_VECTORS_RANGES", _array_schema(["null", _DELETION_VECTOR])),
+    _nullable_field("_EXTERNAL_PATH", "string"),
+    _nullable_field("_GLOBAL_INDEX", _GLOBAL_INDEX),
 )

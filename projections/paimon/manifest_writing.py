@@ -39,7 +39,13 @@ from projections.paimon.manifest_avro import (
     write_manifest,
     write_manifest_list,
 )
-from projections.paimon.paths import Lines, Names, Tile, bucket_path, manifest_path
+from projections.paimon.paths import (
+    PaimonFileNames,
+    SnapshotLines,
+    Tile,
+    bucket_path,
+    manifest_path,
+)
 from projections.paimon.row_values import from_bound, native, scalar, to_bound
 from projections.partition_text import PartitionText, key_places
 
@@ -92,7 +98,7 @@ def value_stats(
     """
     known: list[tuple[t.DataField, _Bounds]] = []
     for column in columns:
-        bounds = _bounds(change, column)
+        bounds = _column_bounds(change, column)
         if bounds is not None:
             known.append((column, bounds))
     if not known:
@@ -115,7 +121,7 @@ def bounds_of(file: DataFileMeta, columns: Sequence[t.DataField]) -> tuple[_Coun
     Raises:
         InvalidInputError: The statistics' bytes do not fit the columns, or an unknown one is named.
     """
-    covered = _covered(file, columns)
+    covered = _columns_with_statistics(file, columns)
     types = [each.type for each in covered]
     if not covered:
         return {}, {}, {}
@@ -124,8 +130,8 @@ def bounds_of(file: DataFileMeta, columns: Sequence[t.DataField]) -> tuple[_Coun
     counts = file.value_stats.null_counts or ()
     return (
         {each.id: nulls for each, nulls in zip(covered, counts, strict=False) if nulls is not None},
-        _hex(covered, lows),
-        _hex(covered, highs),
+        _encode_bounds(covered, lows),
+        _encode_bounds(covered, highs),
     )
 
 
@@ -163,26 +169,26 @@ def _java_order(value: Any) -> Any:
     return value
 
 
-def _bounds(change: FileChange, column: t.DataField) -> _Bounds | None:
-    nulls = _of(change.null_value_counts).get(column.id)
+def _column_bounds(change: FileChange, column: t.DataField) -> _Bounds | None:
+    nulls = _mapping_or_empty(change.null_value_counts).get(column.id)
     if nulls is None or not isinstance(column.type, _WITH_STATS):
         return None
     if nulls == change.record_count:
         return None, None, nulls
-    lower = _of(change.lower_bounds).get(column.id)
-    upper = _of(change.upper_bounds).get(column.id)
+    lower = _mapping_or_empty(change.lower_bounds).get(column.id)
+    upper = _mapping_or_empty(change.upper_bounds).get(column.id)
     if lower is None or upper is None:
         return None
     try:
         low = from_bound(lower, column.type)
-        high = _rounded_up(from_bound(upper, column.type), column.type)
+        high = _round_up(from_bound(upper, column.type), column.type)
         encode_row([low, high], [column.type, column.type])
     except (LedgerError, OverflowError):
         return None
     return None if _is_nan(low) or _is_nan(high) else (low, high, nulls)
 
 
-def _rounded_up(value: Any, data_type: t.DataType) -> Any:
+def _round_up(value: Any, data_type: t.DataType) -> Any:
     """Return the smallest value of a row's precision that is not below a bound."""
     match data_type:
         case (
@@ -199,7 +205,9 @@ def _rounded_up(value: Any, data_type: t.DataType) -> Any:
             return value
 
 
-def _covered(file: DataFileMeta, columns: Sequence[t.DataField]) -> list[t.DataField]:
+def _columns_with_statistics(
+    file: DataFileMeta, columns: Sequence[t.DataField]
+) -> list[t.DataField]:
     if file.value_stats_cols is None:
         # Some writers say "all columns" but store none: an empty row has no statistics.
         return [] if file.value_stats == NO_STATS else list(columns)
@@ -213,7 +221,7 @@ def _covered(file: DataFileMeta, columns: Sequence[t.DataField]) -> list[t.DataF
     return [by_name[name] for name in file.value_stats_cols]
 
 
-def _hex(columns: Sequence[t.DataField], values: Sequence[Any]) -> _Texts:
+def _encode_bounds(columns: Sequence[t.DataField], values: Sequence[Any]) -> _Texts:
     return {
         column.id: to_bound(value, column.type)
         for column, value in zip(columns, values, strict=True)
@@ -221,7 +229,7 @@ def _hex(columns: Sequence[t.DataField], values: Sequence[Any]) -> _Texts:
     }
 
 
-def _of(values: Any) -> Mapping[int, Any]:
+def _mapping_or_empty(values: Any) -> Mapping[int, Any]:
     return {} if values is UNSET else values
 
 
@@ -276,12 +284,12 @@ def manifest_entry(
             max_sequence_number=max(change.record_count - 1, 0),
             schema_id=change.schema_id,
             level=change.level,
-            extra_files=_or(change.extra_files, ()),
+            extra_files=_value_or_default(change.extra_files, ()),
             creation_time=change.creation_time,
             delete_row_count=0,
             file_source=APPENDED,
             external_path=None if change.path == f"{folder}/{name}" else external_path,
-            first_row_id=_or(change.first_row_id, None),
+            first_row_id=_value_or_default(change.first_row_id, None),
         ),
     )
 
@@ -321,7 +329,7 @@ def file_change(
     null_counts, lower, upper = bounds_of(file, columns)
     return FileChange(
         kind=entry.kind,
-        path=_path(file, folder, location),
+        path=_file_path(file, folder, location),
         partition=tuple(map(scalar, partition, spec_types)),
         schema_id=file.schema_id,
         record_count=file.row_count,
@@ -363,12 +371,12 @@ def manifest_file_meta(
     partitions = [decoded[each.partition] for each in entries]
     buckets = [each.bucket for each in entries]
     levels = [each.file.level for each in entries]
-    first_row_id, last_row_id = _row_ids(entries)
+    first_row_id, last_row_id = _row_id_range(entries)
     return ManifestFileMeta(
         file_name=name,
         file_size=size,
-        num_added_files=_count(entries, "ADD"),
-        num_deleted_files=_count(entries, "DELETE"),
+        num_added_files=_count_kind(entries, "ADD"),
+        num_deleted_files=_count_kind(entries, "DELETE"),
         partition_stats=row_stats(partitions, partition_types),
         schema_id=max(each.file.schema_id for each in entries),
         min_bucket=min(buckets),
@@ -407,7 +415,7 @@ def _partition_row(change: FileChange, spec_types: Sequence[DataType]) -> bytes:
     return encode_row(list(map(native, change.partition, spec_types)), spec_types)
 
 
-def _path(file: DataFileMeta, folder: str, location: str | None) -> str:
+def _file_path(file: DataFileMeta, folder: str, location: str | None) -> str:
     if file.external_path is None:
         return f"{folder}/{file.file_name}"
     if location is None:
@@ -415,7 +423,7 @@ def _path(file: DataFileMeta, folder: str, location: str | None) -> str:
     return file.external_path.removeprefix(location.rstrip("/") + "/")
 
 
-def _row_ids(entries: Sequence[ManifestEntry]) -> tuple[int | None, int | None]:
+def _row_id_range(entries: Sequence[ManifestEntry]) -> tuple[int | None, int | None]:
     ranges: list[tuple[int, int]] = []
     for each in entries:
         first = each.file.first_row_id
@@ -425,15 +433,15 @@ def _row_ids(entries: Sequence[ManifestEntry]) -> tuple[int | None, int | None]:
     return min(first for first, _ in ranges), max(last for _, last in ranges)
 
 
-def _count(entries: Sequence[ManifestEntry], kind: Literal["ADD", "DELETE"]) -> int:
+def _count_kind(entries: Sequence[ManifestEntry], kind: Literal["ADD", "DELETE"]) -> int:
     return sum(each.kind == kind for each in entries)
 
 
-def _or(value: Any, default: Any) -> Any:
+def _value_or_default(value: Any, default: Any) -> Any:
     return default if value is UNSET else value
 
 
-class Manifests:
+class ManifestWriter:
     """Writer of the manifests that snapshots read, each once.
 
     Args:
@@ -448,11 +456,11 @@ class Manifests:
     def __init__(
         self,
         table: TableHandle,
-        names: Names,
+        names: PaimonFileNames,
         outputs: Outputs,
         *,
         known: dict[str, ManifestFileMeta | None],
-        lines: Lines,
+        lines: SnapshotLines,
         projected: int,
     ) -> None:
         self._table = table
@@ -472,7 +480,9 @@ class Manifests:
     def lists(self, snapshot_id: int) -> tuple[bytes, bytes]:
         """Return a snapshot's base and delta list, after writing every manifest in them."""
         keep = self._outputs.point if snapshot_id <= self._projected else self._outputs.put
-        bodies = self._bodies(snapshot_id, [*map(self._tile, self._lines.tiles(snapshot_id))])
+        bodies = self._list_bodies(
+            snapshot_id, [*map(self._tile_manifest, self._lines.tiles(snapshot_id))]
+        )
         for name, body in zip(self._list_names(snapshot_id), bodies, strict=True):
             keep(manifest_path(name), body)
         return bodies
@@ -495,7 +505,7 @@ class Manifests:
             delta_manifest_list_size=len(delta),
         )
 
-    def recall(self, state: TableState) -> tuple[bytes, bytes] | None:
+    def restore_lists(self, state: TableState) -> tuple[bytes, bytes] | None:
         """Return the lists of a state's snapshot as an earlier run wrote them, and cache them.
 
         They are accepted only if they equal what the ledger would write; otherwise the result is
@@ -521,7 +531,7 @@ class Manifests:
         resolved_changes = [metas.get(name) for name in names]
         # A manifest without entries is not listed: the sum shows a wrong omission.
         is_whole = files == state.totals.file_count
-        if not is_whole or self._bodies(snapshot_id, resolved_changes) != (base, delta):
+        if not is_whole or self._list_bodies(snapshot_id, resolved_changes) != (base, delta):
             return None
         self.known.update(zip(names, resolved_changes, strict=True))
         return base, delta
@@ -534,7 +544,7 @@ class Manifests:
         """Return the path of a tile's manifest."""
         return manifest_path(self._names.tile(tile))
 
-    def forget_others(self, snapshot_id: int) -> None:
+    def prune_cache(self, snapshot_id: int) -> None:
         """Cache only the manifests that the snapshots after one may read."""
         names = {self._names.tile(each) for each in self._lines.tiles(snapshot_id)}
         self.known = {name: meta for name, meta in self.known.items() if name in names}
@@ -542,60 +552,60 @@ class Manifests:
     def _list_names(self, snapshot_id: int) -> tuple[str, str]:
         return self._names.lists(snapshot_id)
 
-    def _bodies(
+    def _list_bodies(
         self, snapshot_id: int, metas: Sequence[ManifestFileMeta | None]
     ) -> tuple[bytes, bytes]:
         """Return a snapshot's lists of its manifests, given newest first."""
         own = 0 if self._lines.is_rollback(snapshot_id) else 1
         names = self._list_names(snapshot_id)
-        return self._list(names[0], metas[own:]), self._list(names[1], metas[:own])
+        return self._write_list(names[0], metas[own:]), self._write_list(names[1], metas[:own])
 
-    def _list(self, name: str, metas: Sequence[ManifestFileMeta | None]) -> bytes:
+    def _write_list(self, name: str, metas: Sequence[ManifestFileMeta | None]) -> bytes:
         present = [each for each in reversed(metas) if each is not None]
         return write_manifest_list(present, sync_marker=self._names.sync_marker(name))
 
-    def _tile(self, tile: Tile) -> ManifestFileMeta | None:
+    def _tile_manifest(self, tile: Tile) -> ManifestFileMeta | None:
         name = self._names.tile(tile)
         if name not in self.known:
             net = Net()
             for begin, last in self._lines.runs(tile):
                 first = begin
-                if self._lines.begins_anew(begin):
+                if self._lines.is_rollback_start(begin):
                     state = state_at_snapshot(self._table.log, begin)
-                    net = Net(self._table.live.placed_at_state(state).values())
+                    net = Net(self._table.live.placed_files_at_state(state).values())
                     first = begin + 1
                     if last == begin:
                         continue
-                versions = self._version(first), self._version(last)
+                versions = self._snapshot_version(first), self._snapshot_version(last)
                 net.apply(self._table.live.snapshot_changes(first, last, *versions))
             keep = self._outputs.point if tile.last <= self._projected else self._outputs.put
-            self.known[name] = self._manifest(name, net.rows(), keep)
+            self.known[name] = self._write_manifest(name, net.rows(), keep)
         return self.known[name]
 
-    def _version(self, snapshot_id: int) -> int:
+    def _snapshot_version(self, snapshot_id: int) -> int:
         if snapshot_id not in self.versions:
             state = state_at_snapshot(self._table.log, snapshot_id)
             self.versions[snapshot_id] = state.version
         return self.versions[snapshot_id]
 
-    def _manifest(
+    def _write_manifest(
         self, name: str, rows: Iterable[Placed], keep: Callable[[str, bytes], None]
     ) -> ManifestFileMeta | None:
         """Write a manifest; one without entries is left out of every list."""
         resolved_changes = self._table.log.personal.columns.rendered(each.change for each in rows)
-        changes = sorted(resolved_changes, key=_order)
+        changes = sorted(resolved_changes, key=_entry_sort_key)
         if not changes:
             return None
-        entries = [self._entry(each) for each in changes]
+        entries = [self._to_manifest_entry(each) for each in changes]
         body = write_manifest(entries, sync_marker=self._names.sync_marker(name))
         keep(manifest_path(name), body)
-        types = self._partition_types(self._schema(changes[0].schema_id))
+        types = self._partition_types(self._schema_by_id(changes[0].schema_id))
         return manifest_file_meta(name, len(body), entries, partition_types=types)
 
-    def _entry(self, change: FileChange) -> ManifestEntry:
+    def _to_manifest_entry(self, change: FileChange) -> ManifestEntry:
         # The schema that it was written with, also for its deletion: both must have the same name.
-        schema = self._schema(change.schema_id)
-        places = self._places(change.schema_id, change.spec_id)
+        schema = self._schema_by_id(change.schema_id)
+        places = self._partition_positions(change.schema_id, change.spec_id)
         change = replace(change, partition=tuple(change.partition[each] for each in places))
         spec = PartitionText.of(schema).spec(schema.partition_keys, change.partition)
         return manifest_entry(
@@ -606,12 +616,12 @@ class Manifests:
             external_path=below(self._table.data_location, change.path),
         )
 
-    def _places(self, schema_id: int, spec_id: int) -> tuple[int, ...]:
+    def _partition_positions(self, schema_id: int, spec_id: int) -> tuple[int, ...]:
         """Return the positions of Paimon's partition values in files of a spec."""
         known = self._key_places.get((schema_id, spec_id))
         if known is None:
             spec = self._table.state.spec_by_id(spec_id)
-            known = key_places(self._schema(schema_id), spec)
+            known = key_places(self._schema_by_id(schema_id), spec)
             self._key_places[schema_id, spec_id] = known
         return known
 
@@ -619,12 +629,12 @@ class Manifests:
     def _partition_types(schema: Schema) -> list[DataType]:
         return [schema.field(name).type for name in schema.partition_keys]
 
-    def _schema(self, schema_id: int) -> Schema:
+    def _schema_by_id(self, schema_id: int) -> Schema:
         if schema_id not in self._schemas:
             self._schemas[schema_id] = schema_by_id(self._table.log, schema_id)
         return self._schemas[schema_id]
 
 
-def _order(change: FileChange) -> tuple[str, str]:
+def _entry_sort_key(change: FileChange) -> tuple[str, str]:
     # Deletions of older files first, which suits a reader that scans from the top.
     return ("0" if change.kind == "DELETE" else "1", change.path)

@@ -16,7 +16,7 @@ from ledger.model.errors import UnsupportedError
 from ledger.state.table import TableState
 from ledger.table_handle import TableHandle
 from projections.materialising import (
-    Compared,
+    ComparisonResult,
     Difference,
     FileFormat,
     Materialisation,
@@ -24,7 +24,7 @@ from projections.materialising import (
     RebuildReason,
     difference,
     files_of,
-    misleading,
+    misleading_hints,
     outputs_of,
     target_state,
 )
@@ -33,18 +33,18 @@ from projections.paimon.paths import (
     EARLIEST,
     FOLDERS,
     LATEST,
-    Names,
+    PaimonFileNames,
     is_ahead,
     manifest_path,
     quarantine_path,
 )
-from projections.paimon.project import PaimonPosition, Projection
+from projections.paimon.project import PaimonPosition, PaimonProjection
 
 _HINTS = dict.fromkeys((EARLIEST, LATEST), "snapshot/snapshot-{}")
 
 
 @frozen
-class _Renewing(StoreOutputs):
+class _OverwritingOutputs(StoreOutputs):
     """A table's folder, where the ledger's own manifests may be replaced."""
 
     def put(self, path: str, body: bytes) -> None:
@@ -95,11 +95,11 @@ class PaimonFiles:
         # A clock that was corrected since changes files that exist already.
         corrected = any(each.version > start.version for each in target.corrections)
         begin = PaimonPosition() if corrected else start
-        return Projection(table, outputs, begin, target).run(on_progress)
+        return PaimonProjection(table, outputs, begin, target).run(on_progress)
 
     def rebuild_reason(self, table: TableHandle, saved: PaimonPosition) -> RebuildReason | None:
         """Return whether files are of an older renderer or for another location."""
-        if saved.is_older:
+        if saved.has_older_layout:
             return RebuildReason("older_renderer_replaced", {"renderer": saved.renderer})
         if saved.location in {"", table.location}:
             return None
@@ -117,12 +117,14 @@ class PaimonFiles:
             outputs.restore(path, wanted[path])
             on_progress(done, len(wrong))
         # An interrupted run beyond the position has left manifests of the older kind, too.
-        renewing = _Renewing(outputs.store, outputs.root)
-        reached = Projection(table, renewing, PaimonPosition(), target).run(on_progress)
-        gone = _of_older(outputs, Names(table.state.table_id), older)
+        renewing = _OverwritingOutputs(outputs.store, outputs.root)
+        reached = PaimonProjection(table, renewing, PaimonPosition(), target).run(on_progress)
+        gone = _obsolete_list_files(outputs, PaimonFileNames(table.state.table_id), older)
         return evolve(reached, garbage=(*reached.garbage, *gone))
 
-    def compare(self, table: TableHandle, saved: PaimonPosition, at: TableState) -> Compared:
+    def compare(
+        self, table: TableHandle, saved: PaimonPosition, at: TableState
+    ) -> ComparisonResult:
         """Compare the files on the store with those expected from the log.
 
         A foreign file in a place that is or will be the ledger's is reported as changed. A rebuild
@@ -130,15 +132,15 @@ class PaimonFiles:
         """
         outputs, wanted = outputs_of(table), files_of(self, table, at)
         there = difference(outputs, wanted, folders=FOLDERS, hints=_HINTS.keys())
-        found_difference = misleading(outputs, wanted, _HINTS)
+        found_difference = misleading_hints(outputs, wanted, _HINTS)
         there = evolve(there, changed=tuple(sorted((*there.changed, *found_difference))))
         newest = target_state(table, None)
-        found, in_the_way = sorted_out(self, table, there, at, newest)
-        if saved.is_older and saved.rollbacks and not found.is_empty:
+        found, in_the_way = separate_foreign_files(self, table, there, at, newest)
+        if saved.has_older_layout and saved.rollbacks and not found.is_empty:
             older_reason = "made by an older version of lakeledger, which had other files after a "
             key = positions.FILE.key(table.log.layout)
             found = Difference((), (key,), found.foreign, older_reason + "rollback")
-        return Compared(found, wanted, in_the_way, newest)
+        return ComparisonResult(found, wanted, in_the_way, newest)
 
     def lost(self, table: TableHandle, saved: PaimonPosition) -> Mapping[str, bytes]:
         """Return all lost or damaged files, since Paimon's readers use time travel, too."""
@@ -164,7 +166,9 @@ class PaimonFiles:
         return ()
 
 
-def _of_older(outputs: StoreOutputs, names: Names, older: PaimonPosition) -> Iterator[str]:
+def _obsolete_list_files(
+    outputs: StoreOutputs, names: PaimonFileNames, older: PaimonPosition
+) -> Iterator[str]:
     """Yield files that only renderer 1 wrote: lists of the files that were live at a rollback."""
     for rollback, _ in older.rollbacks:
         parts = (manifest_path(names.older_live(rollback, part)) for part in count())
@@ -180,7 +184,7 @@ verify = PAIMON.verify
 rebuild = PAIMON.rebuild
 
 
-def sorted_out(
+def separate_foreign_files(
     files: FileFormat[PaimonPosition],
     table: TableHandle,
     found: Difference,
@@ -201,12 +205,12 @@ def sorted_out(
     outputs = outputs_of(table)
     behind = saved.version < newest.version
     # A run deletes or replaces only files that it writes differently.
-    wanted = _files(files, table, newest) if behind and not found.is_empty else {}
+    wanted = _expected_files(files, table, newest) if behind and not found.is_empty else {}
     missing, changed = found.missing, found.changed
     if behind:
         missing = tuple(path for path in missing if path in wanted)
         changed = tuple(p for p in changed if p not in wanted or outputs.read(p) != wanted[p])
-    later = _later(files, table, saved, newest) if behind and found.foreign else {}
+    later = _possible_files(files, table, saved, newest) if behind and found.foreign else {}
     foreign = [path for path in found.foreign if path not in later]
     ahead = {
         path
@@ -223,14 +227,16 @@ def sorted_out(
     return found_difference, in_the_way
 
 
-def _later(
+def _possible_files(
     files: FileFormat[PaimonPosition], table: TableHandle, saved: TableState, newest: TableState
 ) -> dict[str, bytes]:
     """Return all files that a run from one state to another may write, wherever it stops."""
-    return _files(files, table, evolve(newest, earliest_snapshot_id=saved.earliest_snapshot_id))
+    return _expected_files(
+        files, table, evolve(newest, earliest_snapshot_id=saved.earliest_snapshot_id)
+    )
 
 
-def _files(
+def _expected_files(
     files: FileFormat[PaimonPosition], table: TableHandle, target: TableState
 ) -> dict[str, bytes]:
     try:

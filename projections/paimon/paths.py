@@ -23,8 +23,8 @@ from uuid import UUID, uuid5
 from attrs import frozen
 
 from ledger.model.errors import InvalidNameError
-from ledger.model.snapshot import FAN_OUT, covering
-from projections.manifest_files.lists import list_names
+from ledger.model.snapshot import FAN_OUT, tiles_covering
+from projections.manifest_files.lists import manifest_list_names
 from projections.partition_text import partition_path
 
 _FIRST = -1
@@ -39,7 +39,7 @@ class Tile:
     last: int
 
 
-class Lines:
+class SnapshotLines:
     """The line of each snapshot: the snapshots whose changes it contains, oldest first.
 
     Between two rollbacks snapshots follow one another; such a stretch begins at its rollback and
@@ -51,7 +51,7 @@ class Lines:
         before: The last snapshot that is on no line, since engines made it; the first one follows.
 
     Example:
-        >>> lines = Lines([(4, 2)])
+        >>> lines = SnapshotLines([(4, 2)])
         >>> lines.depth(3), lines.depth(4), lines.depth(5)
         (3, 2, 3)
         >>> lines.tiles(5) == [Tile(5, 5), Tile(2, 2), Tile(1, 1)]
@@ -71,7 +71,7 @@ class Lines:
     def add(self, rollback: int, target: int) -> None:
         """Add the next rollback."""
         is_anew = target <= self._before
-        depth, parent = 0 if is_anew else self.depth(target), self._stretch(target)
+        depth, parent = 0 if is_anew else self.depth(target), self._stretch_of(target)
         self._ids.append(rollback)
         self._targets.append(target)
         self._begins.append(rollback if is_anew else rollback + 1)
@@ -85,55 +85,55 @@ class Lines:
 
     def depth(self, snapshot_id: int) -> int:
         """Return the number of snapshots on the line of one, including itself, not rollbacks."""
-        stretch = self._stretch(snapshot_id)
+        stretch = self._stretch_of(snapshot_id)
         if stretch == _FIRST:
             return snapshot_id - self._before
         return self._depths[stretch] + snapshot_id - self._begins[stretch] + 1
 
     def is_rollback(self, snapshot_id: int) -> bool:
         """Return whether a snapshot is a rollback to one on a line, without changes of its own."""
-        stretch = self._stretch(snapshot_id)
+        stretch = self._stretch_of(snapshot_id)
         return stretch != _FIRST and snapshot_id < self._begins[stretch]
 
-    def begins_anew(self, snapshot_id: int) -> bool:
+    def is_rollback_start(self, snapshot_id: int) -> bool:
         """Return whether a snapshot is the first of a line, and a rollback.
 
         Example:
-            >>> lines = Lines([(8, 3)], before=5)
-            >>> lines.begins_anew(8), lines.tiles(9)
+            >>> lines = SnapshotLines([(8, 3)], before=5)
+            >>> lines.is_rollback_start(8), lines.tiles(9)
             (True, [Tile(first=9, last=9), Tile(first=8, last=8)])
         """
-        stretch = self._stretch(snapshot_id)
+        stretch = self._stretch_of(snapshot_id)
         return stretch != _FIRST and self._begins[stretch] == snapshot_id == self._ids[stretch]
 
     def tiles(self, snapshot_id: int) -> list[Tile]:
         """Return the tiles that a snapshot reads, newest first; the first is its last change.
 
         Example:
-            >>> [(each.first, each.last) for each in Lines().tiles(11)]
+            >>> [(each.first, each.last) for each in SnapshotLines().tiles(11)]
             [(11, 11), (10, 10), (9, 9), (1, 8)]
-            >>> [(each.first, each.last) for each in Lines(before=30).tiles(40)]
+            >>> [(each.first, each.last) for each in SnapshotLines(before=30).tiles(40)]
             [(40, 40), (39, 39), (31, 38)]
         """
-        depth, stretch = self.depth(snapshot_id), self._stretch(snapshot_id)
+        depth, stretch = self.depth(snapshot_id), self._stretch_of(snapshot_id)
         found: list[Tile] = []
-        for start, end in ((depth - 1, depth), *covering(depth - 1)):
-            stretch = self._holding(end, stretch)
-            last = self._at(end, stretch)
-            stretch = self._holding(start + 1, stretch)
-            found.append(Tile(self._at(start + 1, stretch), last))
+        for start, end in ((depth - 1, depth), *tiles_covering(depth - 1)):
+            stretch = self._stretch_containing(end, stretch)
+            last = self._snapshot_at(end, stretch)
+            stretch = self._stretch_containing(start + 1, stretch)
+            found.append(Tile(self._snapshot_at(start + 1, stretch), last))
         return found
 
     def runs(self, tile: Tile) -> list[tuple[int, int]]:
         """Return the snapshots of a tile as runs of neighbouring ids, both ends included.
 
         Example:
-            >>> Lines([(4, 2)]).runs(Tile(1, 6))
+            >>> SnapshotLines([(4, 2)]).runs(Tile(1, 6))
             [(1, 2), (5, 6)]
         """
         found: list[tuple[int, int]] = []
-        last, stretch = tile.last, self._stretch(tile.last)
-        while tile.first < (begin := self._begin(stretch)):
+        last, stretch = tile.last, self._stretch_of(tile.last)
+        while tile.first < (begin := self._stretch_begin(stretch)):
             if begin <= last:
                 found.append((begin, last))
             last, stretch = self._targets[stretch], self._parents[stretch]
@@ -145,7 +145,7 @@ class Lines:
         The last run may reach beyond the newest snapshot.
 
         Example:
-            >>> list(Lines().readers(Tile(9, 9))), list(Lines().readers(Tile(1, 8)))
+            >>> list(SnapshotLines().readers(Tile(9, 9))), list(SnapshotLines().readers(Tile(1, 8)))
             ([(9, 16)], [(9, 64)])
         """
         start, end = self.depth(tile.first) - 1, self.depth(tile.last)
@@ -153,36 +153,38 @@ class Lines:
         # Its own snapshot reads a single one, too; later ones do until the next level is full.
         least = end if end - start == 1 else end + 1
         most = (start // wider + 1) * wider
-        home = self._stretch(tile.last)
+        home = self._stretch_of(tile.last)
         first = tile.last - end
-        yield from self._run(first + least, first + most, home)
+        yield from self._clipped_run(first + least, first + most, home)
         later = {home}
         for stretch in range(home + 1, len(self._ids)):
             parent = self._parents[stretch]
             if parent in later and (parent != home or self._targets[stretch] >= tile.last):
                 later.add(stretch)
                 first = self._begins[stretch] - 1 - self._depths[stretch]
-                yield from self._run(max(first + least, self._ids[stretch]), first + most, stretch)
+                yield from self._clipped_run(
+                    max(first + least, self._ids[stretch]), first + most, stretch
+                )
 
-    def _run(self, first: int, last: int, stretch: int) -> Iterator[tuple[int, int]]:
+    def _clipped_run(self, first: int, last: int, stretch: int) -> Iterator[tuple[int, int]]:
         following = stretch + 1
         end = self._ids[following] - 1 if following < len(self._ids) else sys.maxsize
         if first <= min(last, end):
             yield first, min(last, end)
 
-    def _stretch(self, snapshot_id: int) -> int:
+    def _stretch_of(self, snapshot_id: int) -> int:
         return bisect_right(self._ids, snapshot_id) - 1
 
-    def _begin(self, stretch: int) -> int:
+    def _stretch_begin(self, stretch: int) -> int:
         return self._before + 1 if stretch == _FIRST else self._begins[stretch]
 
-    def _holding(self, place: int, stretch: int) -> int:
+    def _stretch_containing(self, place: int, stretch: int) -> int:
         """Return the stretch, this one or one that it continues, that contains a line's place."""
         while stretch != _FIRST and place <= self._depths[stretch]:
             stretch = self._parents[stretch]
         return stretch
 
-    def _at(self, place: int, stretch: int) -> int:
+    def _snapshot_at(self, place: int, stretch: int) -> int:
         if stretch == _FIRST:
             return place + self._before
         return self._begins[stretch] + place - self._depths[stretch] - 1
@@ -252,7 +254,7 @@ def tag_path(name: str) -> str:
         >>> tag_path("2024-01-01 05")
         'tag/tag-2024-01-01 05'
     """
-    if not name.strip() or any(_unsafe(each) for each in name):
+    if not name.strip() or any(_is_unsafe_character(each) for each in name):
         raise InvalidNameError(
             f"tag name {name!r} cannot be a part of a file name: it must not be blank nor hold "
             "slashes or control characters; give the tag another name"
@@ -307,40 +309,40 @@ def is_ahead(path: str, *, schema_id: int, snapshot_id: int) -> bool:
     )
 
 
-def _unsafe(character: str) -> bool:
+def _is_unsafe_character(character: str) -> bool:
     return character in "/\\" or ord(character) <= _LAST_CONTROL or ord(character) == _DELETE
 
 
 @frozen
-class Names:
+class PaimonFileNames:
     """Deterministic names of one table's files.
 
     Example:
-        >>> names = Names("01a1f54c-0000-7000-8000-000000000000")
+        >>> names = PaimonFileNames("01a1f54c-0000-7000-8000-000000000000")
         >>> names.tile(Tile(1, 8)) == names.tile(Tile(1, 8)) != names.tile(Tile(1, 1))
         True
     """
 
     table_id: str
 
-    def _uuid(self, what: str) -> UUID:
+    def _derive_uuid(self, what: str) -> UUID:
         return _uuid_of(self.table_id, what)
 
     def tile(self, tile: Tile) -> str:
         """Return the name of the manifest of a tile."""
-        return f"manifest-{self._uuid(f'manifest {tile.first} {tile.last}')}-0"
+        return f"manifest-{self._derive_uuid(f'manifest {tile.first} {tile.last}')}-0"
 
     def older_live(self, rollback: int, part: int) -> str:
         """Return the name in renderer 1 of a list of the files live at a rollback."""
-        return f"manifest-{self._uuid(f'live {rollback}')}-{part}"
+        return f"manifest-{self._derive_uuid(f'live {rollback}')}-{part}"
 
     def lists(self, snapshot_id: int) -> tuple[str, str]:
         """Return the names of a snapshot's base and delta manifest list."""
-        return list_names(self.table_id, snapshot_id)
+        return manifest_list_names(self.table_id, snapshot_id)
 
     def snapshot_uuid(self, snapshot_id: int) -> str:
         """Return a snapshot's uuid."""
-        return str(self._uuid(f"snapshot {snapshot_id}"))
+        return str(self._derive_uuid(f"snapshot {snapshot_id}"))
 
     def statistics(self, snapshot_id: int, check: str) -> str:
         """Return the name of a statistics file.
@@ -349,11 +351,11 @@ class Names:
             snapshot_id: The snapshot that was analysed.
             check: A digest of the file's contents.
         """
-        return f"stat-{self._uuid(f'statistics {snapshot_id} {check}')}-0"
+        return f"stat-{self._derive_uuid(f'statistics {snapshot_id} {check}')}-0"
 
     def sync_marker(self, name: str) -> bytes:
         """Return the sixteen bytes between a file's Avro blocks."""
-        return self._uuid(name).bytes
+        return self._derive_uuid(name).bytes
 
 
 @lru_cache(maxsize=1024)

@@ -39,7 +39,7 @@ from ledger.locations import with_scheme
 from ledger.log.replay import Read
 from ledger.log.time_travel import at_version, effective_millis, head_state
 from ledger.model.errors import InvalidInputError, NotFoundError, StoreError, UnsupportedError
-from ledger.model.instant import true_millis
+from ledger.model.instant import corrected_commit_millis
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot, Tag
 from ledger.state.declared_formats import FORMATS_OPTION
@@ -51,17 +51,17 @@ from ledger.table_handle import TableHandle
 from projections.importing.trial import SourceFiles
 from projections.manifest_files.container import read_container, write_container
 from projections.manifest_files.lists import UnlistedFiles
-from projections.materialising import Progress, new_commits, refuse
+from projections.materialising import Progress, new_commits, refuse_problems
 from projections.outputs import Outputs, PositionFile
 from projections.paimon.binary_row import decode_row
 from projections.paimon.manifest_avro import ManifestFileMeta
-from projections.paimon.manifest_writing import Manifests
+from projections.paimon.manifest_writing import ManifestWriter
 from projections.paimon.paths import (
     EARLIEST,
     FOLDERS,
     LATEST,
-    Lines,
-    Names,
+    PaimonFileNames,
+    SnapshotLines,
     Tile,
     bucket_path,
     manifest_path,
@@ -110,7 +110,7 @@ class PaimonPosition:
     leaving_since: int = 0
 
     @property
-    def is_older(self) -> bool:
+    def has_older_layout(self) -> bool:
         """Return whether the files have an older layout."""
         return self.renderer != RENDERER
 
@@ -123,7 +123,7 @@ FILE = PositionFile("paimon", PaimonPosition())
 
 
 @define
-class OwnSnapshots:
+class NativeSnapshots:
     """The ledger's own snapshots of one table, in one run over its log.
 
     Attributes:
@@ -139,8 +139,8 @@ class OwnSnapshots:
     target: TableState
     last_followed: int
     projected: int
-    lines: Lines
-    manifests: Manifests
+    lines: SnapshotLines
+    manifests: ManifestWriter
 
     @classmethod
     def at(
@@ -152,14 +152,14 @@ class OwnSnapshots:
         target: TableState,
     ) -> Self:
         """Return the snapshots at a position."""
-        paimon = target.imported_from(PaimonOrigin)
+        paimon = target.origin_of_kind(PaimonOrigin)
         projected = 0
         if before is not None and before.snapshot is not None and before.lists_files:
             projected = before.last_snapshot_id
-        lines = Lines(start.rollbacks, paimon.source_last_id)
-        manifests = Manifests(
+        lines = SnapshotLines(start.rollbacks, paimon.source_last_id)
+        manifests = ManifestWriter(
             table,
-            Names(target.table_id),
+            PaimonFileNames(target.table_id),
             outputs,
             known=start.manifests,
             lines=lines,
@@ -169,24 +169,24 @@ class OwnSnapshots:
 
     def learn(self, commit: Commit[TableEvent]) -> None:
         """Process a commit's snapshots."""
-        if commit.version < self.target.imported_from(PaimonOrigin).promoted_in:
+        if commit.version < self.target.origin_of_kind(PaimonOrigin).promoted_in:
             return
         for event in snapshot_events(commit):
-            self._learn(event, commit.version)
+            self._process_snapshot(event, commit.version)
 
-    def _learn(self, event: SnapshotEvent, version: int) -> None:
+    def _process_snapshot(self, event: SnapshotEvent, version: int) -> None:
         self.manifests.versions[event.snapshot_id] = version
         if isinstance(event, RolledBack):
             target = event.target_snapshot_id
             self.lines.add(event.snapshot_id, target)
             if self.last_followed < target <= self.projected:
-                self.manifests.recall(state_at_snapshot(self.table.log, target))
+                self.manifests.restore_lists(state_at_snapshot(self.table.log, target))
 
     def named(self, snapshot: Snapshot) -> Snapshot:
         """Return a snapshot with its lists, after writing all that it names."""
         lists = None
         if snapshot.id <= self.projected:
-            lists = self.manifests.recall(state_at_snapshot(self.table.log, snapshot.id))
+            lists = self.manifests.restore_lists(state_at_snapshot(self.table.log, snapshot.id))
         return self.manifests.named(snapshot, lists)
 
     def gone(self, before: TableState) -> Iterator[str]:
@@ -203,12 +203,12 @@ class OwnSnapshots:
         for each in gone:
             yield from self.manifests.list_paths(each)
         for tile in sorted({tile for each in gone for tile in self.lines.tiles(each)}):
-            if not self._is_read(tile):
+            if not self._is_tile_read(tile):
                 yield self.manifests.tile_path(tile)
 
-    def _is_read(self, tile: Tile) -> bool:
+    def _is_tile_read(self, tile: Tile) -> bool:
         """Return whether a reachable snapshot reads a tile."""
-        there = sorted(self.target.imported_from(PaimonOrigin).every)
+        there = sorted(self.target.origin_of_kind(PaimonOrigin).readable_snapshots)
         return any(
             bisect_left(there, first) < bisect_right(there, last)
             for first, last in self.lines.readers(tile)
@@ -216,7 +216,7 @@ class OwnSnapshots:
 
     def position(self, reached: PaimonPosition) -> PaimonPosition:
         """Return a position with the data that the next own snapshot needs."""
-        self.manifests.forget_others(self.target.last_snapshot_id)
+        self.manifests.prune_cache(self.target.last_snapshot_id)
         return PaimonPosition(
             reached.version,
             self.lines.rollbacks,
@@ -238,7 +238,7 @@ def project_imported(
     target: TableState,
     on_progress: Progress,
 ) -> PaimonPosition:
-    """Project a range of the log; see `projections.paimon.project.Projection`.
+    """Project a range of the log; see `projections.paimon.project.PaimonProjection`.
 
     Raises:
         NotFoundError: The source deleted a file that a snapshot reads.
@@ -247,7 +247,7 @@ def project_imported(
     before = at_version(table.log, start.version) if start.version >= 0 else None
     own = None
     if target.is_promoted:
-        own = OwnSnapshots.at(table, outputs, start, before, target)
+        own = NativeSnapshots.at(table, outputs, start, before, target)
     commit = start.commit
     for read in new_commits(table, start, target, on_progress):
         commit = read.digest
@@ -265,30 +265,30 @@ class _ImportedRun:
         outputs: Outputs,
         before: TableState | None,
         target: TableState,
-        own: OwnSnapshots | None,
+        own: NativeSnapshots | None,
     ) -> None:
         self._outputs = outputs
         self._target = target
-        self._paimon = paimon = target.imported_from(PaimonOrigin)
+        self._paimon = paimon = target.origin_of_kind(PaimonOrigin)
         self._state_before = before
         self._tags_before = before.tags if before else {}
-        self._before = before.imported_from(PaimonOrigin) if before else None
+        self._before = before.origin_of_kind(PaimonOrigin) if before else None
         self._own = own
         self._engine = _EngineFiles(table, outputs, target.schema, paimon.location)
 
     def run(self) -> list[str]:
         """Write new files, then pointers; return the obsolete files."""
-        self._schemas()
-        self._snapshots()
-        self._tags()
-        self._branches()
+        self._write_schemas()
+        self._write_snapshots()
+        self._write_tags()
+        self._write_branches()
         live = self._paimon.snapshots
         if live:
             self._outputs.point(LATEST, b"%d" % max(live))
             self._outputs.point(EARLIEST, b"%d" % min(live))
         if self._before is None or self._state_before is None:
             return []
-        gone = [*self._gone(self._before)]
+        gone = [*self._obsolete_files(self._before)]
         return gone if self._own is None else [*gone, *self._own.gone(self._state_before)]
 
     def _named(self, snapshot: Snapshot) -> Snapshot:
@@ -297,7 +297,7 @@ class _ImportedRun:
             return self._own.named(snapshot)
         return self._engine.named(snapshot)
 
-    def _schemas(self) -> None:
+    def _write_schemas(self) -> None:
         known = self._before.schemas if self._before else {}
         for number, each in self._paimon.schemas.items():
             if known.get(number) != each:
@@ -306,18 +306,18 @@ class _ImportedRun:
                 body = schema_file(evolve(schema, options=options))
                 self._outputs.point(schema_path(number), body)
 
-    def _snapshots(self) -> None:
+    def _write_snapshots(self) -> None:
         known = self._before.snapshots if self._before else {}
         for number, each in sorted(self._paimon.snapshots.items()):
             if known.get(number) != each:
                 body = snapshot_file(self._named(each))
                 self._outputs.point(snapshot_path(number), body)
 
-    def _tags(self) -> None:
-        every = self._paimon.every
-        known = self._before.every if self._before else {}
+    def _write_tags(self) -> None:
+        readable_snapshots = self._paimon.readable_snapshots
+        known = self._before.readable_snapshots if self._before else {}
         for name, tag in sorted(self._target.tags.items()):
-            snapshot = every[tag.snapshot_id]
+            snapshot = readable_snapshots[tag.snapshot_id]
             if self._tags_before.get(name) != tag or known.get(snapshot.id) != snapshot:
                 body = tag_file(
                     self._named(snapshot),
@@ -326,12 +326,12 @@ class _ImportedRun:
                 )
                 self._outputs.point(tag_path(name), body)
 
-    def _branches(self) -> None:
+    def _write_branches(self) -> None:
         for path, text in sorted(_branch_files(self._paimon).items()):
             if self._before is None or _branch_files(self._before).get(path) != text:
                 self._outputs.point(path, self._engine.branch_file(path, text))
 
-    def _gone(self, before: PaimonOrigin) -> Iterator[str]:
+    def _obsolete_files(self, before: PaimonOrigin) -> Iterator[str]:
         """Yield files that the source has no more, or that only those read.
 
         Files that readers discover by name are deleted at once, so that readers ignore them.
@@ -369,7 +369,7 @@ def _named(paimon: PaimonOrigin) -> set[str]:
     """Return the manifest lists and index manifests that a table's metadata names."""
     found = {
         name
-        for each in paimon.every.values()
+        for each in paimon.readable_snapshots.values()
         for name in (*(getattr(each, key) for key in _LISTS), each.index_manifest)
         if name is not None
     }
@@ -403,7 +403,7 @@ class _EngineFiles:
         self._outputs = outputs
         self._schema = schema
         self._location = location
-        self._names = Names(table.state.table_id)
+        self._names = PaimonFileNames(table.state.table_id)
         self._sizes: dict[str, int] = {}
         self._folders: dict[tuple[bytes, int], str] = {}
 
@@ -413,14 +413,14 @@ class _EngineFiles:
         for key in _LISTS:
             name = getattr(snapshot, key)
             if name is not None:
-                size = self._list(name)
+                size = self._write_list(name)
                 if getattr(snapshot, f"{key}_size") is not None:
                     sizes[f"{key}_size"] = size
         if snapshot.index_manifest is not None:
-            self._index_manifest(snapshot.index_manifest)
+            self._write_index_manifest(snapshot.index_manifest)
         if snapshot.statistics is not None:
             path = statistics_path(snapshot.statistics)
-            self._outputs.put(path, self._read(path))
+            self._outputs.put(path, self._read_source_file(path))
         return evolve(snapshot, **sizes)
 
     def branch_file(self, path: str, text: str) -> bytes:
@@ -431,11 +431,11 @@ class _EngineFiles:
         for key in _LIST_KEYS:
             name = content.get(key)
             if name and key != "indexManifest":
-                size = self._list(name)
+                size = self._write_list(name)
                 if content.get(f"{key}Size") is not None:
                     content[f"{key}Size"] = size
             elif name:
-                self._index_manifest(name)
+                self._write_index_manifest(name)
         return paimon_json(content).encode()
 
     def listed(self, name: str) -> set[str]:
@@ -446,40 +446,40 @@ class _EngineFiles:
         found = (each.get("_FILE_NAME") for each in read_container(body, name))
         return {str(each) for each in found if each}
 
-    def _list(self, name: str) -> int:
+    def _write_list(self, name: str) -> int:
         """Write a manifest list and all that it names; return its size in bytes."""
 
         def here(record: dict[str, Any]) -> dict[str, Any]:
-            return {**record, "_FILE_SIZE": self._manifest(record["_FILE_NAME"])}
+            return {**record, "_FILE_SIZE": self._write_manifest(record["_FILE_NAME"])}
 
-        return self._kept(name, here)
+        return self._rewrite_manifest(name, here)
 
-    def _manifest(self, name: str) -> int:
+    def _write_manifest(self, name: str) -> int:
         def here(record: dict[str, Any]) -> dict[str, Any]:
             file = record["_FILE"]
             if file.get(_WHOLE_PATH) is not None:
                 return record
-            folder = self._folder(record["_PARTITION"], record["_BUCKET"])
+            folder = self._bucket_folder(record["_PARTITION"], record["_BUCKET"])
             return {**record, "_FILE": {**file, _WHOLE_PATH: f"{folder}/{file['_FILE_NAME']}"}}
 
-        return self._kept(name, here)
+        return self._rewrite_manifest(name, here)
 
-    def _index_manifest(self, name: str) -> int:
+    def _write_index_manifest(self, name: str) -> int:
         def here(record: dict[str, Any]) -> dict[str, Any]:
-            path = record.get(_WHOLE_PATH) or f"{self._uri}/index/{record['_FILE_NAME']}"
+            path = record.get(_WHOLE_PATH) or f"{self._source_uri}/index/{record['_FILE_NAME']}"
             return {**record, _WHOLE_PATH: path}
 
-        return self._kept(name, here)
+        return self._rewrite_manifest(name, here)
 
-    def _kept(self, name: str, here: Any) -> int:
+    def _rewrite_manifest(self, name: str, here: Any) -> int:
         """Write an engine's file with its records rewritten; return its size."""
         if name not in self._sizes:
             path = manifest_path(name)
             body = self._outputs.read(path)
             if body is None:
-                source = self._read(path)
+                source = self._read_source_file(path)
                 body = write_container(
-                    _with_whole_paths(_writer_schema(source)),
+                    _with_external_paths(_writer_schema(source)),
                     [here(each) for each in read_container(source, name)],
                     sync_marker=self._names.sync_marker(name),
                 )
@@ -487,7 +487,7 @@ class _EngineFiles:
             self._sizes[name] = len(body)
         return self._sizes[name]
 
-    def _folder(self, partition: bytes, bucket: int) -> str:
+    def _bucket_folder(self, partition: bytes, bucket: int) -> str:
         found = self._folders.get((partition, bucket))
         if found is None:
             keys = self._schema.partition_keys
@@ -495,25 +495,25 @@ class _EngineFiles:
             values = list(map(scalar, decode_row(partition, types), types))
             spec = PartitionText.of(self._schema).spec(keys, values)
             inside = self._schema.options.get("data-file.path-directory", "").strip("/")
-            parts = (self._uri, inside, bucket_path(spec, bucket))
+            parts = (self._source_uri, inside, bucket_path(spec, bucket))
             found = "/".join(each for each in parts if each)
             self._folders[partition, bucket] = found
         return found
 
     @cached_property
-    def _uri(self) -> str:
+    def _source_uri(self) -> str:
         return with_scheme(self._location)
 
     @cached_property
-    def _files(self) -> SourceFiles:
+    def _source_files(self) -> SourceFiles:
         access = self._table.file_access
-        access.check(self._uri)
+        access.check(self._source_uri)
         return SourceFiles(access)
 
-    def _read(self, path: str) -> bytes:
+    def _read_source_file(self, path: str) -> bytes:
         url = f"{self._location}/{path}"
         try:
-            return self._files.read(url)
+            return self._source_files.read(url)
         except FileNotFoundError as error:
             raise NotFoundError(
                 f"{url}, which a snapshot reads, is missing: its owner expired snapshots since; "
@@ -530,20 +530,20 @@ def _writer_schema(body: bytes) -> dict[str, Any]:
     return {key: each for key, each in schema.items() if not key.startswith("__")}
 
 
-def _with_whole_paths(schema: Mapping[str, Any]) -> dict[str, Any]:
+def _with_external_paths(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return a manifest's schema with the field for external paths, which older writers lacked."""
-    return {**schema, "fields": list(_fields(schema["fields"]))}
+    return {**schema, "fields": list(_external_path_fields(schema["fields"]))}
 
 
-def _fields(fields: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _external_path_fields(fields: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for each in fields:
-        yield {**each, "type": _file_type(each["type"])} if each["name"] == "_FILE" else each
+        yield {**each, "type": _with_path_field(each["type"])} if each["name"] == "_FILE" else each
     names = {each["name"] for each in fields}
     if "_INDEX_TYPE" in names and _WHOLE_PATH not in names:
         yield _WHOLE_PATH_FIELD
 
 
-def _file_type(record: dict[str, Any]) -> dict[str, Any]:
+def _with_path_field(record: dict[str, Any]) -> dict[str, Any]:
     if any(each["name"] == _WHOLE_PATH for each in record["fields"]):
         return record
     return {**record, "fields": [*record["fields"], _WHOLE_PATH_FIELD]}
@@ -553,7 +553,7 @@ _WHOLE_PATH_FIELD: Final = {"name": _WHOLE_PATH, "type": ["null", "string"], "de
 
 
 @frozen
-class Projection:
+class PaimonProjection:
     """One run over a table's log, from a position to a version.
 
     Attributes:
@@ -576,7 +576,7 @@ class Projection:
             StoreError: A foreign file is in a place of the ledger's.
             UnsupportedError: Paimon has no such files.
         """
-        refuse(self.table, origin_problems(self.target))
+        refuse_problems(self.table, origin_problems(self.target))
         if isinstance(self.target.origin, PaimonOrigin):
             return project_imported(self.table, self.outputs, self.start, self.target, on_progress)
         run = _NativeRun(self)
@@ -594,7 +594,7 @@ def _names(body: bytes | None, snapshot_ids: Collection[int]) -> bool:
 
 
 class _NativeRun:
-    def __init__(self, projection: Projection) -> None:
+    def __init__(self, projection: PaimonProjection) -> None:
         self._table = projection.table
         self._outputs = projection.outputs
         self._target = projection.target
@@ -607,10 +607,10 @@ class _NativeRun:
         self._begins_empty = self._before is None and not any(
             any(self._outputs.paths(folder)) for folder in FOLDERS
         )
-        self._lines = Lines(self._start.rollbacks)
+        self._lines = SnapshotLines(self._start.rollbacks)
         self._tag_names = set(self._before.tags if self._before else ())
-        self._names = Names(self._target.table_id)
-        self._manifests = Manifests(
+        self._names = PaimonFileNames(self._target.table_id)
+        self._manifests = ManifestWriter(
             self._table,
             self._names,
             self._outputs,
@@ -632,7 +632,7 @@ class _NativeRun:
             self._schema()
             for event in transaction.events:
                 if isinstance(event, SnapshotEvent):
-                    self._snapshot(event, commit)
+                    self._write_snapshot(event, commit)
                 elif isinstance(event, TagCreated):
                     self._tag_names.add(event.tag_name)
 
@@ -644,11 +644,11 @@ class _NativeRun:
         self._manifests.learn_schema(schema)
         self._outputs.put(schema_path(schema.id), schema_file(schema))
 
-    def _snapshot(self, event: SnapshotEvent, commit: Commit[TableEvent]) -> None:
+    def _write_snapshot(self, event: SnapshotEvent, commit: Commit[TableEvent]) -> None:
         snapshot_id = event.snapshot_id
         self._manifests.versions[snapshot_id] = commit.version
         if isinstance(event, RolledBack):
-            self._rolled_back(snapshot_id, event.target_snapshot_id)
+            self._record_rollback(snapshot_id, event.target_snapshot_id)
         self._unlisted.learn(event)
         if self._target.reachable(snapshot_id):
             moment = effective_millis(commit, self._target.corrections)
@@ -673,11 +673,11 @@ class _NativeRun:
                     self._outputs.point(path, content)
         self._outputs.put(path, content)
 
-    def _rolled_back(self, snapshot_id: int, target: int) -> None:
+    def _record_rollback(self, snapshot_id: int, target: int) -> None:
         self._lines.add(snapshot_id, target)
         if target <= self._projected:
             # The target's lists name its files: the log need not be read again.
-            self._manifests.recall(state_at_snapshot(self._table.log, target))
+            self._manifests.restore_lists(state_at_snapshot(self._table.log, target))
 
     def _named(self, snapshot: Snapshot, lists: tuple[bytes, bytes] | None = None) -> Snapshot:
         """Return a snapshot with its lists, after writing all that it names.
@@ -706,23 +706,23 @@ class _NativeRun:
 
     def finish(self) -> PaimonPosition:
         """Write tags and hints; return the position with the files no longer reachable."""
-        self._tags()
+        self._write_tags()
         latest = self._target.last_snapshot_id
         if latest:
             self._outputs.point(LATEST, b"%d" % latest)
             self._outputs.point(EARLIEST, b"%d" % self._target.earliest_snapshot_id)
-            self._manifests.forget_others(latest)
+            self._manifests.prune_cache(latest)
         return PaimonPosition(
             self._target.version,
             self._lines.rollbacks,
             self._manifests.known,
             self._unlisted.flips,
             commit=self._commit,
-            garbage=tuple(self._expired()) if latest else (),
+            garbage=tuple(self._expired_files()) if latest else (),
             location=self._table.location,
         )
 
-    def _tags(self) -> None:
+    def _write_tags(self) -> None:
         before = self._before.tags if self._before else {}
         for name, tag in sorted(self._target.tags.items()):
             if before.get(name) != tag or self._before is None:
@@ -730,7 +730,9 @@ class _NativeRun:
         # Also tags made and removed since: a killed run may have written them.
         for name in sorted(self._tag_names - set(self._target.tags)):
             there = self._outputs.read(tag_path(name))
-            if there is not None and (self._is_kept(name) or _names(there, self._named_as(name))):
+            if there is not None and (
+                self._is_own_tag_file(name) or _names(there, self._snapshots_of_tag(name))
+            ):
                 self._outputs.remove(tag_path(name))
 
     def _put_tag(self, name: str, body: bytes) -> None:
@@ -742,13 +744,13 @@ class _NativeRun:
         path = tag_path(name)
         there = self._outputs.read(path)
         if there not in {None, body}:
-            named = () if self._is_kept(name) else self._named_as(name)
-            if self._is_kept(name) or (len(named) > 1 and _names(there, named)):
+            named = () if self._is_own_tag_file(name) else self._snapshots_of_tag(name)
+            if self._is_own_tag_file(name) or (len(named) > 1 and _names(there, named)):
                 self._outputs.point(path, body)
                 return
         self._outputs.put(path, body)
 
-    def _is_kept(self, name: str) -> bool:
+    def _is_own_tag_file(self, name: str) -> bool:
         """Return whether the file in a tag's place is the ledger's, in any version."""
         if self._before is not None and name in self._before.tags:
             return True
@@ -756,7 +758,7 @@ class _NativeRun:
         corrected = head_state(self._table.log).corrections
         return any(each.version > self._start.version for each in corrected)
 
-    def _named_as(self, name: str) -> list[int]:
+    def _snapshots_of_tag(self, name: str) -> list[int]:
         """Return the snapshots that a tag was set to since the position, to the log's end."""
         log = self._table.log
         return [
@@ -772,14 +774,16 @@ class _NativeRun:
         snapshot = state.snapshot
         if snapshot is None:
             raise UnsupportedError(f"tag {tag.name!r} names a snapshot that does not exist")
-        moment = true_millis(self._target.corrections, state.version, snapshot.time_millis)
+        moment = corrected_commit_millis(
+            self._target.corrections, state.version, snapshot.time_millis
+        )
         return tag_file(
-            self._named(evolve(snapshot, time_millis=moment), self._manifests.recall(state)),
+            self._named(evolve(snapshot, time_millis=moment), self._manifests.restore_lists(state)),
             create_time_millis=tag.create_time_millis,
             time_retained_millis=tag.time_retained_millis,
         )
 
-    def _expired(self) -> Iterator[str]:
+    def _expired_files(self) -> Iterator[str]:
         """Yield the files that only unreachable snapshots read.
 
         Snapshots that were made and removed since are included, since a killed run may have written
@@ -797,12 +801,12 @@ class _NativeRun:
         for snapshot_id in gone:
             yield from self._manifests.list_paths(snapshot_id)
         for tile in sorted({tile for each in gone for tile in self._lines.tiles(each)}):
-            if not self._is_read(tile):
+            if not self._is_tile_read(tile):
                 yield self._manifests.tile_path(tile)
 
-    def _is_read(self, tile: Tile) -> bool:
+    def _is_tile_read(self, tile: Tile) -> bool:
         """Return whether a reachable snapshot reads a tile."""
-        target, held = self._target, self._held
+        target, held = self._target, self._held_snapshot_ids
         for first, last in self._lines.readers(tile):
             if max(first, target.earliest_snapshot_id) <= min(last, target.last_snapshot_id):
                 return True
@@ -811,5 +815,5 @@ class _NativeRun:
         return False
 
     @cached_property
-    def _held(self) -> list[int]:
+    def _held_snapshot_ids(self) -> list[int]:
         return sorted(self._target.held_snapshot_ids)

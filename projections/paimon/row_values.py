@@ -24,9 +24,9 @@ from projections.paimon.binary_row import (
     Moment,
     big_endian,
     decimal_of,
-    moment_of,
     nanos_of,
-    unscaled,
+    timestamp_from_nanos,
+    unscaled_value,
 )
 
 _MISFITS = (
@@ -72,7 +72,7 @@ def from_bound(text: str, data_type: t.DataType) -> Any:
         >>> from_bound("01000000", t.IntType()), from_bound("04d2", t.DecimalType(6, 2))
         (1, Decimal('12.34'))
     """
-    read = _forms(data_type)[0]
+    read = _bound_codec(data_type)[0]
     try:
         return read(bytes.fromhex(text), data_type)
     except _MISFITS as error:
@@ -93,25 +93,25 @@ def to_bound(value: Any, data_type: t.DataType) -> str:
         >>> to_bound(1, t.IntType())
         '01000000'
     """
-    write = _forms(data_type)[1]
+    write = _bound_codec(data_type)[1]
     try:
         return write(value, data_type).hex()
     except _MISFITS as error:
         raise InvalidInputError(f"{value!r} of a row is no {data_type.root}") from error
 
 
-def _number(body: bytes, data_type: t.DataType) -> Any:
+def _unpack_number(body: bytes, data_type: t.DataType) -> Any:
     for layout in _LAYOUTS[type(data_type)]:
         if len(body) == struct.calcsize(layout):
             return struct.unpack(layout, body)[0]
     raise ValueError(f"{len(body)} bytes")
 
 
-def _packed(value: Any, data_type: t.DataType) -> bytes:
+def _pack_number(value: Any, data_type: t.DataType) -> bytes:
     return struct.pack(_LAYOUTS[type(data_type)][0], value)
 
 
-def _read_truth(body: bytes, _: Any) -> bool:
+def _read_boolean(body: bytes, _: Any) -> bool:
     (byte,) = body
     return byte != 0
 
@@ -123,42 +123,44 @@ def _read_decimal(body: bytes, data_type: t.DecimalType) -> Any:
 
 
 def _write_decimal(value: Any, data_type: t.DecimalType) -> bytes:
-    return big_endian(unscaled(value, data_type))
+    return big_endian(unscaled_value(value, data_type))
 
 
-def _read_day(body: bytes, data_type: t.DataType) -> dt.date:
-    return dt.date.fromordinal(_number(body, data_type) + _EPOCH_DAY)
+def _read_date(body: bytes, data_type: t.DataType) -> dt.date:
+    return dt.date.fromordinal(_unpack_number(body, data_type) + _EPOCH_DAY)
 
 
-def _write_day(value: Any, data_type: t.DataType) -> bytes:
-    return _packed(value.toordinal() - _EPOCH_DAY, data_type)
+def _write_date(value: Any, data_type: t.DataType) -> bytes:
+    return _pack_number(value.toordinal() - _EPOCH_DAY, data_type)
 
 
 def _read_time(body: bytes, data_type: t.DataType) -> dt.time:
-    moment: dt.datetime = _EPOCH + _number(body, data_type) * _MICROSECOND
+    moment: dt.datetime = _EPOCH + _unpack_number(body, data_type) * _MICROSECOND
     if moment.date() != _EPOCH.date():
         raise ValueError("no time of day")
     return moment.time()
 
 
 def _write_time(value: Any, data_type: t.DataType) -> bytes:
-    return _packed((dt.datetime.combine(_EPOCH, value) - _EPOCH) // _MICROSECOND, data_type)
+    return _pack_number((dt.datetime.combine(_EPOCH, value) - _EPOCH) // _MICROSECOND, data_type)
 
 
-def _unit(data_type: Moment) -> int:
+def _nanos_per_unit(data_type: Moment) -> int:
     """Return the number of nanoseconds in the unit of a timestamp's bounds."""
     return 1 if data_type.precision > MICROS_PRECISION else 1000
 
 
-def _read_moment(body: bytes, data_type: Moment) -> dt.datetime | int:
-    return moment_of(_number(body, data_type) * _unit(data_type), data_type)
+def _read_timestamp(body: bytes, data_type: Moment) -> dt.datetime | int:
+    return timestamp_from_nanos(
+        _unpack_number(body, data_type) * _nanos_per_unit(data_type), data_type
+    )
 
 
-def _write_moment(value: Any, data_type: Moment) -> bytes:
-    return _packed(nanos_of(value) // _unit(data_type), data_type)
+def _write_timestamp(value: Any, data_type: Moment) -> bytes:
+    return _pack_number(nanos_of(value) // _nanos_per_unit(data_type), data_type)
 
 
-def _forms(data_type: t.DataType) -> tuple[_Read, _Write]:
+def _bound_codec(data_type: t.DataType) -> tuple[_Read, _Write]:
     forms = _FORMS.get(type(data_type))
     if forms is None:
         raise UnsupportedError(f"{data_type.root} has no bounds: leave the column out")
@@ -170,17 +172,17 @@ _Write = Callable[[Any, Any], bytes]
 _TEXT: tuple[_Read, _Write] = (lambda body, _: body.decode(), lambda value, _: value.encode())
 _BYTES: tuple[_Read, _Write] = (lambda body, _: body, lambda value, _: bytes(value))
 _FORMS: dict[type[t.DataType], tuple[_Read, _Write]] = {
-    **dict.fromkeys(_LAYOUTS, (_number, _packed)),
-    t.BooleanType: (_read_truth, lambda value, _: bytes([value])),
+    **dict.fromkeys(_LAYOUTS, (_unpack_number, _pack_number)),
+    t.BooleanType: (_read_boolean, lambda value, _: bytes([value])),
     t.CharType: _TEXT,
     t.VarCharType: _TEXT,
     t.BinaryType: _BYTES,
     t.VarBinaryType: _BYTES,
     t.DecimalType: (_read_decimal, _write_decimal),
-    t.DateType: (_read_day, _write_day),
+    t.DateType: (_read_date, _write_date),
     t.TimeType: (_read_time, _write_time),
-    t.TimestampType: (_read_moment, _write_moment),
-    t.LocalZonedTimestampType: (_read_moment, _write_moment),
+    t.TimestampType: (_read_timestamp, _write_timestamp),
+    t.LocalZonedTimestampType: (_read_timestamp, _write_timestamp),
 }
 
 
@@ -208,7 +210,7 @@ def native(value: PartitionValue, data_type: t.DataType) -> Any:
     if value is None:
         return None
     try:
-        return _from_text(value, data_type)
+        return _parse_partition_value(value, data_type)
     except (ValueError, OverflowError) as error:
         raise InvalidInputError(
             f"partition value {value!r} is no {data_type.root}; write it in ISO form"
@@ -228,12 +230,12 @@ def scalar(value: Any, data_type: t.DataType) -> PartitionValue:
     if value is None or isinstance(value, bool | str):
         return value
     try:
-        return _TO_SCALAR.get(type(data_type), _whole)(value, data_type)
+        return _TO_SCALAR.get(type(data_type), _integer_value)(value, data_type)
     except (AttributeError, TypeError, ValueError, OverflowError) as error:
         raise InvalidInputError(f"{value!r} of a row is no {data_type.root}") from error
 
 
-def _from_text(value: PartitionValue, data_type: t.DataType) -> Any:
+def _parse_partition_value(value: PartitionValue, data_type: t.DataType) -> Any:
     if isinstance(data_type, t.BinaryType | t.VarBinaryType):
         return bytes.fromhex(str(value))
     if isinstance(value, bool) is not isinstance(data_type, t.BooleanType):
@@ -243,62 +245,62 @@ def _from_text(value: PartitionValue, data_type: t.DataType) -> Any:
     return canonical if convert is None else convert(str(canonical), data_type)
 
 
-def _time(text: str, _: Any) -> dt.time:
+def _parse_time(text: str, _: Any) -> dt.time:
     whole, _, fraction = text.partition(".")
     return dt.time.fromisoformat(whole).replace(microsecond=int(fraction.ljust(9, "0")[:6]))
 
 
-def _moment(text: str, data_type: Moment) -> dt.datetime | int:
+def _parse_timestamp(text: str, data_type: Moment) -> dt.datetime | int:
     found = _MOMENT.fullmatch(text)
     if found is None:
         raise ValueError(text)
     nanos = nanos_of(dt.datetime.fromisoformat(found[1])) + int((found[2] or "").ljust(9, "0"))
-    return moment_of(nanos, data_type)
+    return timestamp_from_nanos(nanos, data_type)
 
 
-def _iso_moment(value: Any, _: Any) -> str:
+def _timestamp_text(value: Any, _: Any) -> str:
     seconds, rest = divmod(nanos_of(value), _NANOS)
     text = (_EPOCH + dt.timedelta(seconds=seconds)).isoformat()
     return text + f".{rest:09d}".rstrip("0").rstrip(".")
 
 
-def _hex(value: Any, _: Any) -> str:
+def _hex_text(value: Any, _: Any) -> str:
     return str(value.hex())
 
 
-def _plain(value: Any, _: Any) -> str:
+def _decimal_text(value: Any, _: Any) -> str:
     return f"{value:f}"
 
 
-def _iso(value: Any, data_type: t.DataType) -> PartitionValue:
+def _iso_value(value: Any, data_type: t.DataType) -> PartitionValue:
     return value_of(value.isoformat(), data_type)
 
 
-def _floating(value: Any, data_type: t.DataType) -> PartitionValue:
+def _float_value(value: Any, data_type: t.DataType) -> PartitionValue:
     return value_of(repr(value), data_type)
 
 
-def _whole(value: Any, _: Any) -> int:
+def _integer_value(value: Any, _: Any) -> int:
     return int(value)
 
 
 _FROM_SCALAR: dict[type[t.DataType], Callable[[str, Any], Any]] = {
     t.DecimalType: lambda text, _: Decimal(text),
     t.DateType: lambda text, _: dt.date.fromisoformat(text),
-    t.TimeType: _time,
-    t.TimestampType: _moment,
-    t.LocalZonedTimestampType: _moment,
+    t.TimeType: _parse_time,
+    t.TimestampType: _parse_timestamp,
+    t.LocalZonedTimestampType: _parse_timestamp,
     t.FloatType: lambda text, _: float(text),
     t.DoubleType: lambda text, _: float(text),
 }
 _TO_SCALAR: dict[type[t.DataType], Callable[[Any, Any], PartitionValue]] = {
-    t.BinaryType: _hex,
-    t.VarBinaryType: _hex,
-    t.DecimalType: _plain,
-    t.DateType: _iso,
-    t.TimeType: _iso,
-    t.TimestampType: _iso_moment,
-    t.LocalZonedTimestampType: _iso_moment,
-    t.FloatType: _floating,
-    t.DoubleType: _floating,
+    t.BinaryType: _hex_text,
+    t.VarBinaryType: _hex_text,
+    t.DecimalType: _decimal_text,
+    t.DateType: _iso_value,
+    t.TimeType: _iso_value,
+    t.TimestampType: _timestamp_text,
+    t.LocalZonedTimestampType: _timestamp_text,
+    t.FloatType: _float_value,
+    t.DoubleType: _float_value,
 }

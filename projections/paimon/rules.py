@@ -16,24 +16,24 @@ from msgspec import UNSET, UnsetType
 
 from ledger.decide.bounds import COUNT, NUMBERS, ROW_ID, TIME_MILLIS
 from ledger.decide.format_rules import (
-    Arrival,
     Batch,
     FileForm,
     History,
     Refusal,
+    SnapshotArrival,
     TableCreation,
     lost_source_problems,
 )
 from ledger.decide.option_changes import IMMUTABLE_OPTIONS
-from ledger.locations import alike, folded
+from ledger.locations import find_colliding_names, folded
 from ledger.model.errors import LedgerError
 from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.iceberg_layout import PartitionSpec, SomeSpecs, spec_by_id
 from ledger.model.messages import excerpt
 from ledger.model.schema import Schema, paths_of
-from ledger.model.single_values import decode_value, encode_value, has_room
+from ledger.model.single_values import decode_value, encode_value, is_in_integer_range
 from ledger.model.types import DataField, DataType, type_places
-from ledger.model.types.text import bare_text, format_type
+from ledger.model.types.text import bare_type_text, format_type
 from ledger.state.delta_origin import DeltaOrigin
 from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.table import TableState
@@ -47,11 +47,11 @@ _CALENDAR = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_LTZ"})
 # Readers convert it to a calendar time: the years 1 to 9999, in milliseconds since 1970.
 _CREATED = -62_135_596_800_000, TIME_MILLIS.most
 _NUMBERS = tuple(
-    (name.replace("_", " "), *(_CREATED if bound is TIME_MILLIS else bound.in_logs))
+    (name.replace("_", " "), *(_CREATED if bound is TIME_MILLIS else bound.log_limits))
     for name, bound in NUMBERS[FileChange].items()
 )
 """Name and range of each number of a file; older files have more of them than new ones."""
-_LAST_ROW = ("last row id", *ROW_ID.in_logs)
+_LAST_ROW = ("last row id", *ROW_ID.log_limits)
 _numbers = attrgetter(*NUMBERS[FileChange])
 
 
@@ -75,29 +75,29 @@ class FileRules:
             if each.kind == "ADD":
                 yield from _file_name_problems(each)
                 yield from _number_problems(each)
-                yield from self._partition(each)
+                yield from self._partition_problems(each)
 
-    def _partition(self, file: FileChange) -> Iterator[Refusal]:
+    def _partition_problems(self, file: FileChange) -> Iterator[Refusal]:
         # Many files share a partition; without their types, 1 and True would be one key.
         key = file.spec_id, file.partition, *map(type, file.partition)
         if key in self._sound:
             return
-        places = self._key_places(file.spec_id)
+        places = self._key_positions(file.spec_id)
         for name, place in places.items():
             if place is None:
                 rule = f"its spec {file.spec_id} has no identity({name}), a partition key"
-                yield _refusal(file, rule, "write it under a spec that has")
+                yield _file_refusal(file, rule, "write it under a spec that has")
                 return
             value, data_type = file.partition[place], self.schema.field(name).type
-            if not _fits(value, data_type):
-                said = bare_text(data_type)
+            if not _is_storable_value(value, data_type):
+                said = bare_type_text(data_type)
                 rule = f"partition key {name} has values of {said}, and {excerpt(value)} is none"
                 way = "give the file a value that is one"
-                yield _refusal(file, f"{rule} that Paimon can write", way)
+                yield _file_refusal(file, f"{rule} that Paimon can write", way)
                 return
         self._sound.add(key)
 
-    def _key_places(self, spec_id: int) -> dict[str, int | None]:
+    def _key_positions(self, spec_id: int) -> dict[str, int | None]:
         """Return the positions of the partition keys' values in files of a spec."""
         found = self._placed.get(spec_id)
         if found is None:
@@ -127,7 +127,7 @@ def key_problems(
         return
     for each in files:
         if each.kind == "ADD":
-            yield _refusal(
+            yield _file_refusal(
                 each,
                 "only the engine knows the keys and levels of a primary key's files",
                 "let the engine commit manifest lists of its own",
@@ -138,19 +138,19 @@ def key_problems(
 def _file_name_problems(file: FileChange) -> Iterator[Refusal]:
     if file.content != "data":
         rule = f"its manifests list data files, and this one holds {excerpt(file.content)}"
-        yield _refusal(file, rule, "compact the deletes into the data files first")
+        yield _file_refusal(file, rule, "compact the deletes into the data files first")
     elif not isinstance(file.sort_order_id, UnsetType) and file.sort_order_id:
         rule = f"its manifests have no sort order, and this file has {file.sort_order_id}"
-        yield _refusal(file, rule, "leave sort_order_id out")
+        yield _file_refusal(file, rule, "leave sort_order_id out")
     elif file.format.lower() not in _FORMATS:
         rule = f"files are {', '.join(_FORMATS)}, and this one is {excerpt(file.format)}"
-        yield _refusal(file, rule, "write it again as one of them")
+        yield _file_refusal(file, rule, "write it again as one of them")
     elif not file.path.endswith(f".{file.format.lower()}"):
         rule = f"readers derive a file's format from its extension, and this one is {file.format}"
-        yield _refusal(file, rule, f"rename it to end in .{file.format.lower()}")
+        yield _file_refusal(file, rule, f"rename it to end in .{file.format.lower()}")
     elif _CONTROL.search(file.path):
         rule = "readers parse a file's path as a URL, which has no control characters"
-        yield _refusal(file, rule, "rename it")
+        yield _file_refusal(file, rule, "rename it")
 
 
 def _number_problems(file: FileChange) -> Iterator[Refusal]:
@@ -160,14 +160,14 @@ def _number_problems(file: FileChange) -> Iterator[Refusal]:
     for (what, least, most), number in rows:
         if number is not UNSET and not least <= number <= most:
             rule = f"a {what} is between {least} and {most}, and this file's is {number}"
-            yield _refusal(file, rule, "correct it")
+            yield _file_refusal(file, rule, "correct it")
     nulls = file.null_value_counts
     if not isinstance(nulls, UnsetType) and not all(map(COUNT.holds, nulls.values())):
         rule = f"a count of nulls is between 0 and {COUNT.most}"
-        yield _refusal(file, rule, "leave the count out, or correct it")
+        yield _file_refusal(file, rule, "leave the count out, or correct it")
 
 
-def _fits(value: PartitionValue, data_type: DataType) -> bool:
+def _is_storable_value(value: PartitionValue, data_type: DataType) -> bool:
     """Return whether Paimon's rows and folders can hold a value of its type."""
     if value is None:
         return True
@@ -180,10 +180,10 @@ def _fits(value: PartitionValue, data_type: DataType) -> bool:
         # Only years of four digits, and a timestamp with its time, in UTC.
         is_whole = root == "DATE" or _MOMENT.fullmatch(str(value)) is not None
         return is_whole and _YEAR.match(canonical) is not None
-    return has_room(value, data_type)
+    return is_in_integer_range(value, data_type)
 
 
-def _refusal(file: FileChange, rule: str, alternative: str) -> Refusal:
+def _file_refusal(file: FileChange, rule: str, alternative: str) -> Refusal:
     path = repr(file.path) if _CONTROL.search(file.path) else file.path
     return Refusal(f"file {path}", rule, alternative)
 
@@ -219,7 +219,7 @@ def spec_problems(schema: Schema, specs: Iterable[PartitionSpec]) -> Iterator[Re
                 )
 
 
-def step_problems(before: Schema, after: Schema) -> Iterator[Refusal]:
+def schema_change_problems(before: Schema, after: Schema) -> Iterator[Refusal]:
     """Yield changes, made while Paimon was not declared, that make existing files unreadable.
 
     Args:
@@ -240,7 +240,7 @@ def step_problems(before: Schema, after: Schema) -> Iterator[Refusal]:
 
 def _key_problems(before: Schema, after: Schema) -> Iterator[Refusal]:
     for what in ("partition", "primary"):
-        old, new = _keys(before, what), _keys(after, what)
+        old, new = _key_columns(before, what), _key_columns(after, what)
         if [each.id for each in old] != [each.id for each in new]:
             yield Refusal(
                 f"the {what} key",
@@ -259,7 +259,7 @@ def _key_problems(before: Schema, after: Schema) -> Iterator[Refusal]:
                 )
 
 
-def _keys(schema: Schema, what: str) -> list[DataField]:
+def _key_columns(schema: Schema, what: str) -> list[DataField]:
     names = schema.partition_keys if what == "partition" else schema.primary_keys
     return [schema.field(name) for name in names]
 
@@ -300,7 +300,7 @@ class PaimonRules:
     def problems(self, batch: Batch) -> Iterator[Refusal]:
         """Yield what Paimon cannot express of a table after a batch."""
         if batch.is_new(self):
-            yield from _past_problems(batch)
+            yield from _readable_history_problems(batch)
         elif not batch.is_same_shape:
             yield from column_problems(batch.changed_columns)
             yield from spec_problems(batch.schema, [batch.layout.spec])
@@ -311,7 +311,7 @@ class PaimonRules:
             return
         yield from lost_source_problems(batch)
 
-    def file_problems(self, arrival: Arrival) -> Iterator[Refusal]:
+    def file_problems(self, arrival: SnapshotArrival) -> Iterator[Refusal]:
         """Yield what Paimon cannot express of a snapshot's files."""
         state = arrival.state
         yield from key_problems(state.schema, arrival.files, arrival.facts)
@@ -326,7 +326,7 @@ class PaimonRules:
 
     def tag_problems(self, name: str, others: Collection[str]) -> Iterator[Refusal]:
         """Yield the tag whose file name some stores treat as this one's."""
-        return _tags_of_one_file([*sorted(alike(name, others))[:1], name])
+        return _tag_file_conflicts([*sorted(find_colliding_names(name, others))[:1], name])
 
 
 RULES = PaimonRules()
@@ -343,7 +343,7 @@ def origin_problems(state: TableState) -> Iterator[Refusal]:
         )
 
 
-def _tags_of_one_file(names: Iterable[str]) -> Iterator[Refusal]:
+def _tag_file_conflicts(names: Iterable[str]) -> Iterator[Refusal]:
     seen: dict[str, str] = {}
     for each in names:
         other = seen.setdefault(folded(each), each)
@@ -363,7 +363,7 @@ def _name_problems(batch: Batch) -> Iterator[Refusal]:
     delta = batch.before.origin
     if not isinstance(delta, DeltaOrigin):
         return
-    names = delta.names_in_files
+    names = delta.column_names_in_files
     held = [batch.before.schema, *batch.readable]
     for schema in held:
         if schema.id in batch.reach.schema_ids and schema.id <= delta.source_schema_id:
@@ -379,15 +379,15 @@ def _name_problems(batch: Batch) -> Iterator[Refusal]:
                     return
 
 
-def _past_problems(batch: Batch) -> Iterator[Refusal]:
+def _readable_history_problems(batch: Batch) -> Iterator[Refusal]:
     """Yield what Paimon cannot express of readable versions, and of the table after the batch."""
     yield from origin_problems(batch.before)
     yield from column_problems(batch.schema.fields)
     yield from _name_problems(batch)
-    yield from _tags_of_one_file(batch.before.tags)
+    yield from _tag_file_conflicts(batch.before.tags)
     for older in batch.readable:
         yield from column_problems(older.fields)
-        yield from step_problems(older, batch.schema)
+        yield from schema_change_problems(older, batch.schema)
     yield from FileRules(batch.schema, batch.layout.specs).problems(batch.reach.files)
     used = {*batch.reach.spec_ids, batch.layout.default_spec_id}
     yield from spec_problems(

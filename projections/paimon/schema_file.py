@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ledger.model.errors import InvalidInputError
-from ledger.model.messages import is_storable
+from ledger.model.messages import is_utf8_encodable
 from ledger.model.schema import Schema
 from ledger.model.types.wire import field_from_json, field_to_json
 
@@ -45,18 +45,21 @@ def paimon_json(value: Any) -> str:
           "options" : { }
         }
     """
-    return _text(value, "\n")
+    return _format_json(value, "\n")
 
 
-def _text(value: Any, newline: str) -> str:
+def _format_json(value: Any, newline: str) -> str:
     if isinstance(value, str):
         return f'"{value.translate(_ESCAPES)}"'
     if isinstance(value, Mapping):
         deeper = newline + "  "
-        members = [f"{_text(key, deeper)} : {_text(item, deeper)}" for key, item in value.items()]
+        members = [
+            f"{_format_json(key, deeper)} : {_format_json(item, deeper)}"
+            for key, item in value.items()
+        ]
         return f"{{{deeper}{f',{deeper}'.join(members)}{newline}}}" if members else "{ }"
     if isinstance(value, Sequence):
-        items = [_text(item, newline) for item in value]
+        items = [_format_json(item, newline) for item in value]
         return f"[ {', '.join(items)} ]" if items else "[ ]"
     return json.dumps(value, allow_nan=False)
 
@@ -64,7 +67,7 @@ def _text(value: Any, newline: str) -> str:
 _File = TypeVar("_File", bound=msgspec.Struct)
 
 
-def decoded(
+def decode_file(
     obj: Mapping[str, Any] | str | bytes, kind: type[_File], what: str, other: str = "one"
 ) -> _File:
     """Return a file's content as a struct.
@@ -134,7 +137,7 @@ def schema_from_json(obj: Mapping[str, Any] | str | bytes) -> Schema:
         >>> sorted(schema_from_json(old).options.items())
         [('bucket', '1'), ('file.format', 'orc')]
     """
-    file = decoded(obj, _SchemaFile, "schema file", other="schema-N")
+    file = decode_file(obj, _SchemaFile, "schema file", other="schema-N")
     _check_texts(file)
     return Schema(
         fields=tuple(
@@ -183,7 +186,7 @@ def schema_file(schema: Schema) -> bytes:
 def _check_texts(file: _SchemaFile) -> None:
     texts = [*file.partition_keys, *file.primary_keys, *file.options, *file.options.values()]
     for each in (*texts, file.comment or ""):
-        if not is_storable(each):
+        if not is_utf8_encodable(each):
             raise InvalidInputError(
                 f"not a Paimon schema file: {each!r} holds half a surrogate pair"
             )

@@ -18,7 +18,7 @@ from attrs import frozen
 
 from ledger.model.errors import InvalidInputError
 from ledger.model.snapshot import CommitKind, Snapshot
-from projections.paimon.schema_file import decoded, paimon_json
+from projections.paimon.schema_file import decode_file, paimon_json
 
 NO_WATERMARK = -(2**63)
 """Older writers' value for "no watermark": Java's Long.MIN_VALUE."""
@@ -80,7 +80,7 @@ def snapshot_from_json(obj: Mapping[str, Any] | str | bytes) -> Snapshot:
         >>> snapshot.id, snapshot.total_record_count, snapshot.base_manifest_list
         (1, 0, None)
     """
-    file = decoded(obj, _SnapshotFile, "snapshot file")
+    file = decode_file(obj, _SnapshotFile, "snapshot file")
     found = msgspec.structs.asdict(file)
     numbers = ("version", "schema_id", "commit_identifier", "time_millis")
     counts = ("total_record_count", "delta_record_count")
@@ -175,7 +175,7 @@ def tag_file(
             f"a tag kept for {time_retained_millis} ms needs its creation time, and neither may "
             "be negative: give both"
         )
-    content["tagCreateTime"] = _parts(create_time_millis)
+    content["tagCreateTime"] = _millis_to_date_parts(create_time_millis)
     seconds, rest = divmod(time_retained_millis, 1000)
     # Java prints all nine decimals, which a JSON float would lose.
     retained = f'"tagTimeRetained" : {seconds}.{rest:03d}000000'
@@ -192,15 +192,17 @@ def tag_from_json(obj: Mapping[str, Any] | str | bytes) -> TagFile:
     Raises:
         InvalidInputError: It is no tag file; the message names the place.
     """
-    keys = decoded(obj, _TagKeys, "tag file")
+    keys = decode_file(obj, _TagKeys, "tag file")
     return TagFile(
         snapshot=snapshot_from_json(obj),
-        create_time_millis=None if keys.tag_create_time is None else _millis(keys.tag_create_time),
-        time_retained_millis=_retained(keys.tag_time_retained),
+        create_time_millis=None
+        if keys.tag_create_time is None
+        else _date_parts_to_millis(keys.tag_create_time),
+        time_retained_millis=_retention_millis(keys.tag_time_retained),
     )
 
 
-def _parts(millis: int) -> list[int]:
+def _millis_to_date_parts(millis: int) -> list[int]:
     try:
         at = _EPOCH + millis * _MILLISECOND
     except OverflowError as error:
@@ -214,9 +216,9 @@ def _parts(millis: int) -> list[int]:
     return parts
 
 
-def _millis(parts: tuple[int, ...]) -> int:
+def _date_parts_to_millis(parts: tuple[int, ...]) -> int:
     try:
-        return _wall_clock(parts)
+        return _parse_date_parts(parts)
     except (ValueError, OverflowError) as error:
         raise InvalidInputError(
             f"not a Paimon tag file: {list(parts[:_MOST_PARTS])} at $.tagCreateTime is no year, "
@@ -224,7 +226,7 @@ def _millis(parts: tuple[int, ...]) -> int:
         ) from error
 
 
-def _wall_clock(parts: tuple[int, ...]) -> int:
+def _parse_date_parts(parts: tuple[int, ...]) -> int:
     if not _DATE_PARTS <= len(parts) <= _MOST_PARTS:
         raise ValueError(f"{len(parts)} parts")
     year, month, day, hour, minute, second, nanos = (*parts, 0, 0)[:_MOST_PARTS]
@@ -234,7 +236,7 @@ def _wall_clock(parts: tuple[int, ...]) -> int:
     return (whole - _EPOCH) // _MILLISECOND + nanos // _NANOS_OF_MILLI
 
 
-def _retained(seconds: Decimal | None) -> int | None:
+def _retention_millis(seconds: Decimal | None) -> int | None:
     if seconds is None:
         return None
     if not seconds.is_finite() or not 0 <= seconds < _MOST_SECONDS:
@@ -258,7 +260,7 @@ def consumer_from_json(obj: Mapping[str, Any] | str | bytes) -> int:
         >>> consumer_from_json('{"nextSnapshot": 42}')
         42
     """
-    return decoded(obj, _ConsumerFile, "consumer file").next_snapshot
+    return decode_file(obj, _ConsumerFile, "consumer file").next_snapshot
 
 
 def consumer_file(next_snapshot: int) -> bytes:

@@ -32,8 +32,8 @@ from ledger.table_writes import commit_snapshot
 from projections.materialising import outputs_of
 from projections.paimon.materialise import PAIMON as PAIMON_FILES
 from projections.paimon.materialise import project
-from projections.paimon.paths import Names, statistics_path
-from projections.paimon.schema_file import decoded, paimon_json
+from projections.paimon.paths import PaimonFileNames, statistics_path
+from projections.paimon.schema_file import decode_file, paimon_json
 from projections.statistics.column_history import ColumnSums, column_sums
 from projections.statistics.publishing import Published
 
@@ -116,7 +116,7 @@ def statistics_from_json(obj: Mapping[str, Any] | str | bytes) -> TableStatistic
         >>> found.snapshot_id, found.merged_record_count
         (4, None)
     """
-    file = decoded(obj, _StatisticsFile, "statistics file")
+    file = decode_file(obj, _StatisticsFile, "statistics file")
     return TableStatistics(
         snapshot_id=file.snapshot_id,
         schema_id=file.schema_id,
@@ -144,9 +144,9 @@ def statistics_to_json(statistics: TableStatistics) -> dict[str, Any]:
         "schemaId": statistics.schema_id,
         "mergedRecordCount": statistics.merged_record_count,
         "mergedRecordSize": statistics.merged_record_size,
-        "colStats": {name: _column(each) for name, each in statistics.columns.items()},
+        "colStats": {name: _column_json(each) for name, each in statistics.columns.items()},
     }
-    return _present(content)
+    return _drop_nulls(content)
 
 
 def statistics_file(statistics: TableStatistics) -> bytes:
@@ -154,8 +154,8 @@ def statistics_file(statistics: TableStatistics) -> bytes:
     return paimon_json(statistics_to_json(statistics)).encode()
 
 
-def _column(column: ColumnStatistics) -> dict[str, Any]:
-    return _present(
+def _column_json(column: ColumnStatistics) -> dict[str, Any]:
+    return _drop_nulls(
         {
             "colId": column.column_id,
             "distinctCount": column.distinct_count,
@@ -168,7 +168,7 @@ def _column(column: ColumnStatistics) -> dict[str, Any]:
     )
 
 
-def _present(content: dict[str, Any]) -> dict[str, Any]:
+def _drop_nulls(content: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in content.items() if value is not None}
 
 
@@ -203,12 +203,12 @@ def statistics_text(value: Value, data_type: t.DataType) -> str | None:
         case t.TimeType() if data_type.precision <= _MILLISECONDS:
             return str(int(value) // _MICROSECONDS_A_MILLISECOND)
         case t.TimestampType() | t.LocalZonedTimestampType():
-            return _moment(int(value), data_type)
+            return _timestamp_text(int(value), data_type)
         case _:
             return None
 
 
-def _moment(value: int, data_type: t.TimestampType | t.LocalZonedTimestampType) -> str:
+def _timestamp_text(value: int, data_type: t.TimestampType | t.LocalZonedTimestampType) -> str:
     seconds, rest = divmod(value, 10 ** unit_digits(data_type))
     fraction = str(rest).rjust(unit_digits(data_type), "0").ljust(_DIGITS, "0")
     text = (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%d %H:%M:%S")
@@ -241,11 +241,13 @@ def publish(
     """
     state = table.state
     at = TableAt(state, state.schema, table)
-    analysed = analysable(table, at)
-    if _is_analysed(analysed, at.schema) and _is_kept(table, at, analysed, distinct):
+    analysed = snapshot_to_analyze(table, at)
+    if _is_analyze_snapshot(analysed, at.schema) and _restore_statistics_file(
+        table, at, analysed, distinct
+    ):
         path = statistics_path(analysed.statistics or "")
         return Published("paimon", analysed.id - 1, path, project(table), is_new=False)
-    name, body = _file(table, at, analysed.id, distinct)
+    name, body = _render_statistics(table, at, analysed.id, distinct)
     # So that nothing is committed that readers could not find.
     project(table)
     outputs_of(table).put(statistics_path(name), body)
@@ -259,7 +261,7 @@ def publish(
     return Published("paimon", analysed.id, statistics_path(name), project(table), is_new)
 
 
-def analysable(table: TableHandle, at: TableAt) -> Snapshot:
+def snapshot_to_analyze(table: TableHandle, at: TableAt) -> Snapshot:
     """Return the snapshot whose statistics can be published; raises as `publish`."""
     PAIMON_FILES.refuse_undeclared(table, at.state)
     if at.snapshot is None:
@@ -274,20 +276,20 @@ def analysable(table: TableHandle, at: TableAt) -> Snapshot:
     return at.snapshot
 
 
-def _file(
+def _render_statistics(
     table: TableHandle, at: TableAt, snapshot_id: int, distinct: Mapping[int, int] | None = None
 ) -> tuple[str, bytes]:
     """Return the name and the bytes of a snapshot's file."""
     body = statistics_file(table_statistics(table, at, snapshot_id, distinct))
-    return _name(at, snapshot_id, body), body
+    return _statistics_file_name(at, snapshot_id, body), body
 
 
-def _name(at: TableAt, snapshot_id: int, body: bytes) -> str:
+def _statistics_file_name(at: TableAt, snapshot_id: int, body: bytes) -> str:
     check = hashlib.sha256(body).hexdigest()
-    return Names(at.state.table_id).statistics(snapshot_id, check)
+    return PaimonFileNames(at.state.table_id).statistics(snapshot_id, check)
 
 
-def _is_kept(
+def _restore_statistics_file(
     table: TableHandle, at: TableAt, analysis: Snapshot, distinct: Mapping[int, int] | None
 ) -> bool:
     """Return whether the file of an ANALYZE snapshot exists or could be restored."""
@@ -295,21 +297,21 @@ def _is_kept(
     found = outputs.read(path)
     if distinct is not None:
         # Only a file with the same contents is accepted.
-        name, _ = _file(table, at, analysis.id - 1, distinct)
+        name, _ = _render_statistics(table, at, analysis.id - 1, distinct)
         return found is not None and name == analysis.statistics
     if analysis.commit_user != COMMIT_USER:
         return found is not None
     analysed = analysis.id - 1
-    if found is not None and _name(at, analysed, found) == analysis.statistics:
+    if found is not None and _statistics_file_name(at, analysed, found) == analysis.statistics:
         return True
-    name, body = _file(table, at, analysed)
+    name, body = _render_statistics(table, at, analysed)
     if name != analysis.statistics:
         return False
     outputs.store.replace(outputs.key(path), body)
     return True
 
 
-def _is_analysed(snapshot: Snapshot, schema: Schema) -> bool:
+def _is_analyze_snapshot(snapshot: Snapshot, schema: Schema) -> bool:
     is_analysis = snapshot.commit_kind == "ANALYZE" and snapshot.statistics is not None
     return is_analysis and snapshot.schema_id == schema.id
 
@@ -366,13 +368,13 @@ def _analyzed_column(
     """
     if sum(each.file_count for each in parts) < file_count:
         parts = []
-    null_count = _sum(each.null_count for each in parts) if parts else None
+    null_count = _sum_if_complete(each.null_count for each in parts) if parts else None
     # A partition with only nulls has no bounds, and needs none.
     valued = [
         each for each in parts if each.null_count is None or each.null_count != each.value_count
     ]
-    least = _text(field, [each.lower for each in valued], min)
-    greatest = _text(field, [each.upper for each in valued], max)
+    least = _extreme_text(field, [each.lower for each in valued], min)
+    greatest = _extreme_text(field, [each.upper for each in valued], max)
     if null_count is None and least is None and distinct is None:
         return None
     return ColumnStatistics(
@@ -384,13 +386,13 @@ def _analyzed_column(
     )
 
 
-def _sum(counts: Iterable[int | None]) -> int | None:
+def _sum_if_complete(counts: Iterable[int | None]) -> int | None:
     listed = list(counts)
     known = [each for each in listed if each is not None]
     return sum(known) if len(known) == len(listed) else None
 
 
-def _text(
+def _extreme_text(
     field: DataField, values: list[Value | None], choose: Callable[[list[Any]], Value]
 ) -> str | None:
     known = [each for each in values if each is not None]
@@ -409,7 +411,7 @@ class PaimonPublisher:
     def check(self, table: TableHandle, at: TableAt, analysis: Analysis | None) -> None:
         """Reject a table whose rows only an engine can count."""
         del analysis
-        analysable(table, at)
+        snapshot_to_analyze(table, at)
 
     def publish(
         self, table: TableHandle, kept: Kept, at: TableAt, analysis: Analysis | None

@@ -12,7 +12,7 @@ from attrs import frozen
 
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError
-from ledger.model.file_change import PartitionValue, kept_at
+from ledger.model.file_change import PartitionValue, sidecar_location_of
 from ledger.model.iceberg_layout import PartitionSpec
 from ledger.model.schema import Schema
 from ledger.model.transforms import field_types, transform_of
@@ -50,25 +50,25 @@ def spark_ddl(columns: Sequence[Column]) -> str:
         >>> spark_ddl([Column("version", "bigint", "which commit")])
         "`version` bigint NOT NULL COMMENT 'which commit'"
     """
-    return ", ".join(map(_definition, columns))
+    return ", ".join(map(_ddl_definition, columns))
 
 
-def _definition(column: Column) -> str:
-    text = f"{_quoted(column.name)} {_kind(column)}"
+def _ddl_definition(column: Column) -> str:
+    text = f"{_quote_name(column.name)} {_ddl_type(column)}"
     if not column.nullable:
         text += " NOT NULL"
     comment = column.comment.replace("\\", "\\\\").replace("'", "\\'")
     return f"{text} COMMENT '{comment}'" if comment else text
 
 
-def _kind(column: Column) -> str:
+def _ddl_type(column: Column) -> str:
     if column.kind != "struct":
         return column.kind
-    members = ", ".join(f"{_quoted(each.name)}: {_kind(each)}" for each in column.members)
+    members = ", ".join(f"{_quote_name(each.name)}: {_ddl_type(each)}" for each in column.members)
     return f"struct<{members}>"
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -138,7 +138,7 @@ Names = Mapping[int, Sequence[str | None]]
 """By spec id, the names of its fields; None for a void field."""
 
 
-def names_of(specs: Iterable[PartitionSpec]) -> Names:
+def partition_field_names(specs: Iterable[PartitionSpec]) -> Names:
     """Return, by spec id, the names under which partition values are shown."""
     return {
         spec.spec_id: [None if each.transform == "void" else each.name for each in spec.fields]
@@ -154,15 +154,17 @@ def as_text(names: Sequence[str | None], values: Sequence[PartitionValue]) -> li
         [('day', '2024-01-01'), ('on', 'true')]
     """
     return [
-        (name, _text(value)) for name, value in zip(names, values, strict=True) if name is not None
+        (name, _value_text(value))
+        for name, value in zip(names, values, strict=True)
+        if name is not None
     ]
 
 
-def _text(value: PartitionValue) -> str | None:
+def _value_text(value: PartitionValue) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     # An erased value is NULL, as engines find it.
-    return None if value is None or kept_at(value) is not None else str(value)
+    return None if value is None or sidecar_location_of(value) is not None else str(value)
 
 
 def typed_column(schema: Schema, specs: Sequence[PartitionSpec]) -> Column | None:
@@ -177,7 +179,7 @@ def typed_column(schema: Schema, specs: Sequence[PartitionSpec]) -> Column | Non
         for field in spec.fields:
             if field.transform != "void":
                 source = types.get(field.source_id, t.UnknownType())
-                kinds.setdefault(field.name, set()).add(_value_kind(field.transform, source))
+                kinds.setdefault(field.name, set()).add(_result_kind(field.transform, source))
     members = tuple(
         Column(name, found.pop() if len(found) == 1 else "string", nullable=True)
         for name, found in kinds.items()
@@ -187,7 +189,7 @@ def typed_column(schema: Schema, specs: Sequence[PartitionSpec]) -> Column | Non
     return Column(TYPED, "struct", "the same, each of its own type", members=members)
 
 
-def _value_kind(transform: str, source: t.DataType) -> str:
+def _result_kind(transform: str, source: t.DataType) -> str:
     try:
         found = transform_of(transform).result_type(source)
     except InvalidInputError:
@@ -217,7 +219,7 @@ def typed(column: Column, items: Iterable[tuple[str, str | None]]) -> dict[str, 
     for each in column.members:
         text = found.get(each.name)
         try:
-            values[each.name] = None if text is None else _reader(each.kind)(text)
+            values[each.name] = None if text is None else _value_parser(each.kind)(text)
         except (ValueError, ArithmeticError) as error:
             raise InvalidInputError(
                 f"partition value {text!r} of {each.name} is no {each.kind}; read it as text, "
@@ -226,17 +228,17 @@ def typed(column: Column, items: Iterable[tuple[str, str | None]]) -> dict[str, 
     return values
 
 
-def _reader(kind: str) -> Callable[[str], Any]:
+def _value_parser(kind: str) -> Callable[[str], Any]:
     return Decimal if kind.startswith("decimal") else _READERS.get(kind, int)
 
 
-def _moment(text: str) -> datetime:
+def _parse_timestamp(text: str) -> datetime:
     # Python's datetime has microseconds at most, as Spark's.
     return datetime.fromisoformat(_FRACTION.sub(lambda found: f".{found[1]:0<6.6}", text))
 
 
-def _instant(text: str) -> datetime:
-    moment = _moment(text)
+def _parse_utc_timestamp(text: str) -> datetime:
+    moment = _parse_timestamp(text)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
@@ -246,6 +248,6 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "float": float,
     "double": float,
     "date": date.fromisoformat,
-    "timestamp_ntz": _moment,
-    "timestamp": _instant,
+    "timestamp_ntz": _parse_timestamp,
+    "timestamp": _parse_utc_timestamp,
 }

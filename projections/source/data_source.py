@@ -42,30 +42,30 @@ from ledger.model.instant import (
     TagInstant,
     TimestampInstant,
     VersionInstant,
-    instant_of,
-    iso_moment,
+    instant_from_arguments,
+    parse_iso_datetime,
 )
-from ledger.model.messages import meant
+from ledger.model.messages import name_hint
 from ledger.model.names import Identifier
-from ledger.state.catalog_builder import PastTable, PastTables
+from ledger.state.catalog_builder import LiveOrDroppedTable, LiveOrDroppedTables
 from ledger.state.table import TableState
 from ledger.stores.wrappers import Trust
 from ledger.table import Table
 from ledger.table_handle import TableHandle, handle_of
 from projections.source.columns import PARTITION, TYPED, Column, spark_ddl, typed, typed_column
 from projections.source.span_reading import (
-    End,
-    Root,
+    LedgerLocation,
+    LogScan,
     Row,
-    Scan,
     Span,
+    SpanEnd,
     TablePlace,
-    batches,
-    batches_of_arrays,
+    arrays_to_batches,
     begin_task,
-    ranges,
+    rows_to_batches,
+    version_ranges,
 )
-from projections.source.view import TABLE, ByColumn, ByRow, View, view_of
+from projections.source.view import TABLE, ArrayReader, RowReader, View, view_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,7 +96,7 @@ _KNOWN = {each.lower(): each for each in _OPTIONS}
 
 
 @frozen
-class Tables:
+class TableSelection:
     """Selected tables: one by its full name, all of a database (`shop.*`), or all (`*`)."""
 
     pattern: str
@@ -110,14 +110,14 @@ class Tables:
         """Return whether a table is selected.
 
         Example:
-            >>> Tables("shop.*").has(Identifier("shop", "orders"))
+            >>> TableSelection("shop.*").has(Identifier("shop", "orders"))
             True
         """
         return self.pattern in ("*", f"{identifier.database}.*", str(identifier))
 
 
 @frozen
-class Asked:
+class ReadOptions:
     """Options of a read.
 
     Attributes:
@@ -131,8 +131,8 @@ class Asked:
         names: The columns to return, in this order; None for all.
     """
 
-    root: Root
-    tables: Tables
+    root: LedgerLocation
+    tables: TableSelection
     view: View
     instant: Instant | None = None
     versions_per_partition: int = VERSIONS_PER_PARTITION
@@ -141,7 +141,7 @@ class Asked:
     names: tuple[str, ...] | None = None
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> Asked:
+    def of(cls, options: Mapping[str, str]) -> ReadOptions:
         """Return the parsed options; their names are case-insensitive.
 
         Args:
@@ -155,7 +155,7 @@ class Asked:
         unknown = sorted(given.keys() - _KNOWN.keys())
         if unknown:
             raise InvalidInputError(
-                f"there is no option {unknown[0]!r}; {meant(unknown[0], _OPTIONS)}"
+                f"there is no option {unknown[0]!r}; {name_hint(unknown[0], _OPTIONS)}"
             )
         url = given.get("path", "")
         if not url:
@@ -165,38 +165,38 @@ class Asked:
                 f"{url} exists in one process alone, and Spark reads in others: keep the ledger "
                 "in a folder or a bucket"
             )
-        tables = _tables(given.get("table", ""))
+        tables = _parse_tables(given.get("table", ""))
         return cls(
-            root=Root(
+            root=LedgerLocation(
                 url,
-                _storage_options(given.get("storageoptions", "{}")),
-                _trust(given.get("trust", "all")),
+                _parse_storage_options(given.get("storageoptions", "{}")),
+                _parse_trust(given.get("trust", "all")),
             ),
             tables=tables,
             view=view_of(given.get("view", "events")),
-            instant=_instant(given, tables),
-            versions_per_partition=_length(given),
-            starting=_starting(given.get("startingoffsets", "earliest")),
-            filters=_filters(given.get("filters", "checked")),
-            names=_names(given["columns"]) if "columns" in given else None,
+            instant=_parse_instant(given, tables),
+            versions_per_partition=_parse_span_length(given),
+            starting=_parse_starting_offsets(given.get("startingoffsets", "earliest")),
+            filters=_parse_filters(given.get("filters", "checked")),
+            names=_parse_names(given["columns"]) if "columns" in given else None,
         )
 
 
-def _tables(pattern: str) -> Tables:
+def _parse_tables(pattern: str) -> TableSelection:
     if not pattern:
         raise InvalidInputError(
             'no table is given; give .option("table", "DATABASE.TABLE"), "DATABASE.*" or "*"'
         )
     if pattern != "*":
         Identifier.parse(f"{pattern[:-1]}any" if pattern.endswith(".*") else pattern)
-    return Tables(pattern)
+    return TableSelection(pattern)
 
 
-def _instant(given: Mapping[str, str], tables: Tables) -> Instant | None:
-    instant = instant_of(
-        version=_number(given, "version"),
-        timestamp=_moment(given["timestamp"]) if "timestamp" in given else None,
-        snapshot=_number(given, "snapshot"),
+def _parse_instant(given: Mapping[str, str], tables: TableSelection) -> Instant | None:
+    instant = instant_from_arguments(
+        version=_parse_integer(given, "version"),
+        timestamp=_parse_timestamp(given["timestamp"]) if "timestamp" in given else None,
+        snapshot=_parse_integer(given, "snapshot"),
         tag=given.get("tag"),
     )
     if instant is not None and not tables.is_one and not isinstance(instant, TimestampInstant):
@@ -206,7 +206,7 @@ def _instant(given: Mapping[str, str], tables: Tables) -> Instant | None:
     return instant
 
 
-def _number(given: Mapping[str, str], name: str) -> int | None:
+def _parse_integer(given: Mapping[str, str], name: str) -> int | None:
     text = given.get(name.lower())
     if text is None:
         return None
@@ -216,17 +216,17 @@ def _number(given: Mapping[str, str], name: str) -> int | None:
         raise InvalidInputError(f"option {name} is {text!r}; give a whole number") from None
 
 
-def _moment(text: str) -> datetime | int:
+def _parse_timestamp(text: str) -> datetime | int:
     try:
-        return int(text) if text.lstrip("-").isdigit() else iso_moment(text)
+        return int(text) if text.lstrip("-").isdigit() else parse_iso_datetime(text)
     except ValueError:
         raise InvalidInputError(
             f"option timestamp is {text!r}; give Unix milliseconds, or ISO 8601 with a time zone"
         ) from None
 
 
-def _length(given: Mapping[str, str]) -> int:
-    found = _number(given, "versionsPerPartition")
+def _parse_span_length(given: Mapping[str, str]) -> int:
+    found = _parse_integer(given, "versionsPerPartition")
     if found is None:
         return VERSIONS_PER_PARTITION
     if found < 1:
@@ -235,19 +235,19 @@ def _length(given: Mapping[str, str]) -> int:
     return -(-found // CHECKPOINT_INTERVAL) * CHECKPOINT_INTERVAL
 
 
-def _starting(text: str) -> Starting:
+def _parse_starting_offsets(text: str) -> Starting:
     if text.lower() not in ("earliest", "latest"):
         raise InvalidInputError(f"option startingOffsets is {text!r}; give earliest or latest")
     return cast("Starting", text.lower())
 
 
-def _filters(text: str) -> Filters:
+def _parse_filters(text: str) -> Filters:
     if text.lower() not in ("checked", "pushed"):
         raise InvalidInputError(f"option filters is {text!r}; give checked or pushed")
     return cast("Filters", text.lower())
 
 
-def _names(text: str) -> tuple[str, ...]:
+def _parse_names(text: str) -> tuple[str, ...]:
     names = tuple(each.strip() for each in text.split(","))
     if not all(names) or len({*names}) < len(names):
         raise InvalidInputError(
@@ -256,13 +256,13 @@ def _names(text: str) -> tuple[str, ...]:
     return names
 
 
-def _trust(text: str) -> Trust:
+def _parse_trust(text: str) -> Trust:
     if text.lower() not in get_args(Trust):
         raise InvalidInputError(f"option trust is {text!r}; give all or log")
     return cast("Trust", text.lower())
 
 
-def _storage_options(text: str) -> dict[str, Any]:
+def _parse_storage_options(text: str) -> dict[str, Any]:
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.DecodeError as error:
@@ -299,10 +299,10 @@ class Bounds:
             Bounds(versions=(7, None), millis=(None, None), identifiers=None)
         """
         if column == "version" and type(value) is int:
-            first, last = _cut(self.versions, operator, value)
+            first, last = _intersect_range(self.versions, operator, value)
             return evolve(self, versions=(first or 0, last))
         if column == "time" and isinstance(value, datetime) and value.tzinfo is not None:
-            return self._in_time(operator, (value - _EPOCH) // _MICROSECOND)
+            return self._narrow_times(operator, (value - _EPOCH) // _MICROSECOND)
         if column == "identifier" and operator == "=" and isinstance(value, str):
             return self.named([value])
         return None
@@ -316,7 +316,9 @@ class Bounds:
         """
         if not versions:
             return evolve(self, versions=(1, 0))
-        first, last = _cut(_cut(self.versions, ">=", min(versions)), "<=", max(versions))
+        first, last = _intersect_range(
+            _intersect_range(self.versions, ">=", min(versions)), "<=", max(versions)
+        )
         return evolve(self, versions=(first or 0, last))
 
     def named(self, identifiers: Iterable[str]) -> Bounds:
@@ -325,18 +327,18 @@ class Bounds:
         known = self.identifiers
         return evolve(self, identifiers=wanted if known is None else known & wanted)
 
-    def _in_time(self, operator: Operator, micros: int) -> Bounds:
+    def _narrow_times(self, operator: Operator, micros: int) -> Bounds:
         # Commits have whole milliseconds; a filter may be between two of them.
         whole, rest = divmod(micros, MICROS)
         if not rest:
-            return evolve(self, millis=_cut(self.millis, operator, whole))
+            return evolve(self, millis=_intersect_range(self.millis, operator, whole))
         if operator == "=":
             return evolve(self, millis=(1, 0))
-        first, last = _cut(self.millis, ">" if operator in (">", ">=") else "<=", whole)
+        first, last = _intersect_range(self.millis, ">" if operator in (">", ">=") else "<=", whole)
         return evolve(self, millis=(first, last))
 
 
-def _cut(
+def _intersect_range(
     within: tuple[int | None, int | None], operator: Operator, value: int
 ) -> tuple[int | None, int | None]:
     first, last = within
@@ -349,47 +351,49 @@ def _cut(
     return first, last
 
 
-def columns_of(asked: Asked) -> tuple[Column, ...]:
+def columns_of(asked: ReadOptions) -> tuple[Column, ...]:
     """Return the columns of a read; for one table with its typed partition values.
 
     Raises:
         NotFoundError: The one table, or the instant in it, does not exist.
         InvalidInputError: A requested column does not exist.
     """
-    every = _every_column(asked)
+    every = _all_columns(asked)
     if asked.names is None:
         return every
     known = {each.name: each for each in every}
     for name in asked.names:
         if name not in known:
             raise InvalidInputError(
-                f"view {asked.view.name} has no column {name!r}; {meant(name, tuple(known))}"
+                f"view {asked.view.name} has no column {name!r}; {name_hint(name, tuple(known))}"
             )
     return tuple(known[name] for name in asked.names)
 
 
-def _every_column(asked: Asked) -> tuple[Column, ...]:
+def _all_columns(asked: ReadOptions) -> tuple[Column, ...]:
     view = asked.view
     if not (asked.tables.is_one and view.has_partition):
         return view.columns
     table = asked.root.open().table(asked.tables.pattern)
-    state = _end(table, asked.instant)[0]
+    state = _state_and_end(table, asked.instant)[0]
     found = typed_column(state.schema, state.specs)
     return view.columns if found is None else (*view.columns, found)
 
 
-def spans(asked: Asked, bounds: Bounds) -> list[Span]:
+def spans(asked: ReadOptions, bounds: Bounds) -> list[Span]:
     """Return the spans to read, table by table, in the order of versions.
 
     Raises:
         NotFoundError: The one table, or the instant in it, does not exist.
     """
     return [
-        each for table in _tables_within(asked, bounds) for each in _spans_of(table, asked, bounds)
+        each
+        for table in _tables_within(asked, bounds)
+        for each in _spans_of_table(table, asked, bounds)
     ]
 
 
-def _tables_within(asked: Asked, bounds: Bounds) -> Iterator[Table]:
+def _tables_within(asked: ReadOptions, bounds: Bounds) -> Iterator[Table]:
     lake = asked.root.open()
     if asked.tables.is_one:
         if bounds.identifiers is None or asked.tables.pattern in bounds.identifiers:
@@ -403,9 +407,9 @@ def _tables_within(asked: Asked, bounds: Bounds) -> Iterator[Table]:
                 yield lake.table(identifier)
 
 
-def _spans_of(table: Table, asked: Asked, bounds: Bounds) -> Iterator[Span]:
+def _spans_of_table(table: Table, asked: ReadOptions, bounds: Bounds) -> Iterator[Span]:
     try:
-        state, end = _end(table, asked.instant)
+        state, end = _state_and_end(table, asked.instant)
     except NotFoundError:
         if asked.tables.is_one:
             raise
@@ -416,24 +420,24 @@ def _spans_of(table: Table, asked: Asked, bounds: Bounds) -> Iterator[Span]:
         yield Span(asked.root, place, 0 if asked.view.from_start else end.version, end)
         return
     first, last = versions_within(handle_of(table).log, bounds, end.version)
-    for start, stop in ranges(first, last, asked.versions_per_partition):
-        yield Span(asked.root, place, start, end if stop == end.version else End(stop))
+    for start, stop in version_ranges(first, last, asked.versions_per_partition):
+        yield Span(asked.root, place, start, end if stop == end.version else SpanEnd(stop))
 
 
-def _end(table: Table, instant: Instant | None) -> tuple[TableState, End]:
+def _state_and_end(table: Table, instant: Instant | None) -> tuple[TableState, SpanEnd]:
     """Return the state at an instant and its position in the log."""
-    state = _state(table, instant)
+    state = _state_at_instant(table, instant)
     if not isinstance(instant, SnapshotInstant | TagInstant):
-        return state, End(state.version)
+        return state, SpanEnd(state.version)
     # A group commit may hold later snapshots, too.
-    scan = Scan(handle_of(table).log, state.version, End(state.version))
+    scan = LogScan(handle_of(table).log, state.version, SpanEnd(state.version))
     for step in scan.steps():
         if any(each.snapshot_id == state.last_snapshot_id for each in step.snapshots):
-            return state, End(state.version, step.position + 1)
-    return state, End(state.version)
+            return state, SpanEnd(state.version, step.position + 1)
+    return state, SpanEnd(state.version)
 
 
-def _state(table: Table, instant: Instant | None) -> TableState:
+def _state_at_instant(table: Table, instant: Instant | None) -> TableState:
     match instant:
         case None:
             return table.at().state
@@ -467,7 +471,7 @@ def versions_within(log: TableLog, bounds: Bounds, newest: int) -> tuple[int, in
     return first, last
 
 
-class Stand(TypedDict):
+class TableOffset(TypedDict):
     """Progress of a stream in one table; plain JSON, as Spark stores it."""
 
     identifier: str
@@ -475,11 +479,11 @@ class Stand(TypedDict):
     version: int
 
 
-Offset = dict[str, Stand]
+Offset = dict[str, TableOffset]
 
 
 @define
-class _Read:
+class _TableProgress:
     """Progress of a stream in one table, with its handle."""
 
     handle: TableHandle | None = None
@@ -488,16 +492,16 @@ class _Read:
 
 
 @define
-class Feed:
+class CommitFeed:
     """Feed of the commits of a ledger's tables; a renamed table continues under its new name.
 
     Attributes:
         asked: The options of the read.
     """
 
-    asked: Asked
-    _tables: PastTables = field(factory=PastTables)
-    _read: dict[str, _Read] = field(factory=dict)
+    asked: ReadOptions
+    _parse_tables: LiveOrDroppedTables = field(factory=LiveOrDroppedTables)
+    _read_partition: dict[str, _TableProgress] = field(factory=dict)
     _next: int = 0
 
     def __attrs_post_init__(self) -> None:
@@ -518,37 +522,39 @@ class Feed:
 
     def latest(self) -> Offset:
         """Return the heads of all selected tables, in the order of their creation."""
-        self._look()
+        self._read_catalog_commits()
         offset: Offset = {}
-        for table in self._tables:
+        for table in self._parse_tables:
             if any(self.asked.tables.has(name) for _, name in table.names):
-                read = self._read.setdefault(table.table_id, _Read())
-                self._advance(table, read)
+                read = self._read_partition.setdefault(table.table_id, _TableProgress())
+                self._update_progress(table, read)
                 if read.version >= 0:
-                    offset[table.table_id] = Stand(
+                    offset[table.table_id] = TableOffset(
                         identifier=str(table.identifier), path=table.path, version=read.version
                     )
         return offset
 
     def spans(self, start: Offset, end: Offset) -> list[Span]:
         """Return the spans between two offsets; each version is in one of them."""
-        return [each for table_id in end for each in self._between(table_id, start, end[table_id])]
+        return [
+            each for table_id in end for each in self._spans_between(table_id, start, end[table_id])
+        ]
 
-    def _between(self, table_id: str, start: Offset, end: Stand) -> Iterator[Span]:
+    def _spans_between(self, table_id: str, start: Offset, end: TableOffset) -> Iterator[Span]:
         begun = start.get(table_id)
         place = TablePlace(end["identifier"], table_id, end["path"])
         first = begun["version"] + 1 if begun else 0
-        for low, high in ranges(first, end["version"], self.asked.versions_per_partition):
-            yield Span(self.asked.root, place, low, End(high))
+        for low, high in version_ranges(first, end["version"], self.asked.versions_per_partition):
+            yield Span(self.asked.root, place, low, SpanEnd(high))
 
-    def _look(self) -> None:
+    def _read_catalog_commits(self) -> None:
         """Read the new commits of the catalog's log."""
         lake = self.asked.root.open()
         for commit in lake.events(self._next):
-            self._tables.learn(commit)
+            self._parse_tables.learn(commit)
             self._next = commit.version + 1
 
-    def _advance(self, table: PastTable, read: _Read) -> None:
+    def _update_progress(self, table: LiveOrDroppedTable, read: _TableProgress) -> None:
         if read.is_sealed:
             return
         if read.handle is None:
@@ -585,12 +591,12 @@ def read(
         DamagedLogError: A commit or a list of file changes is missing or damaged.
     """
     whose = (span.table.identifier, span.table.table_id)
-    yield from scanned(view_of(view_name), Scan.of(span), whose, typed_column, names)
+    yield from scan_rows(view_of(view_name), LogScan.of(span), whose, typed_column, names)
 
 
-def scanned(
+def scan_rows(
     view: View,
-    scan: Scan,
+    scan: LogScan,
     whose: tuple[str, str],
     typed_column: Column | None = None,
     names: Sequence[str] | None = None,
@@ -604,32 +610,35 @@ def scanned(
         typed_column: The additional column of typed partition values.
         names: The columns to return, in this order; None for all.
     """
-    found = _scanned(view, scan, whose, typed_column, names)
+    found = _scan_columns(view, scan, whose, typed_column, names)
     return found if names is None else (each.select(names) for each in found)
 
 
-def _scanned(
+def _scan_columns(
     view: View,
-    scan: Scan,
+    scan: LogScan,
     whose: tuple[str, str],
     typed_column: Column | None,
     names: Sequence[str] | None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield rows with at least the columns of these names."""
     match view.rows:
-        case ByColumn(of=arrays):
+        case ArrayReader(of=arrays):
             # One column is needed for the number of rows.
             wanted = [each for each in view.own if names is None or each.name in names]
             own = wanted or view.own[:1]
-            yield from batches_of_arrays(arrays(scan, own), (*TABLE, *own), whose)
-        case ByRow(of=rows):
+            yield from arrays_to_batches(arrays(scan, own), (*TABLE, *own), whose)
+        case RowReader(of=rows):
             found, columns = rows(scan), view.columns
             if typed_column is not None and view.has_partition:
-                found, columns = _with_typed(found, view, typed_column), (*columns, typed_column)
-            yield from batches(found, columns, whose)
+                found, columns = (
+                    _add_typed_values(found, view, typed_column),
+                    (*columns, typed_column),
+                )
+            yield from rows_to_batches(found, columns, whose)
 
 
-def _with_typed(rows: Iterator[Row], view: View, column: Column) -> Iterator[Row]:
+def _add_typed_values(rows: Iterator[Row], view: View, column: Column) -> Iterator[Row]:
     place = view.own.index(PARTITION)
     known: dict[tuple[tuple[str, str | None], ...], object] = {}
     for row in rows:
@@ -639,7 +648,7 @@ def _with_typed(rows: Iterator[Row], view: View, column: Column) -> Iterator[Row
         yield (*row, known[items])
 
 
-def typed_among(columns: Iterable[Column]) -> Column | None:
+def find_typed_column(columns: Iterable[Column]) -> Column | None:
     """Return the column of typed partition values, if it is among these."""
     return next((each for each in columns if each.name == TYPED), None)
 
@@ -672,17 +681,17 @@ class LedgerDataSource(DataSource):
 
     def schema(self) -> str:
         """Return the view's columns."""
-        return spark_ddl(columns_of(Asked.of(self.options)))
+        return spark_ddl(columns_of(ReadOptions.of(self.options)))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of the view, now or at an instant."""
-        asked = Asked.of(self.options)
+        asked = ReadOptions.of(self.options)
         kind = LedgerReader if asked.filters == "checked" else FilteredReader
-        return kind(asked, _typed_of(schema))
+        return kind(asked, _planned_typed_column(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Return a streaming reader of the view."""
-        return LedgerStreamReader(Asked.of(self.options), _typed_of(schema))
+        return LedgerStreamReader(ReadOptions.of(self.options), _planned_typed_column(schema))
 
 
 class LedgerReader(DataSourceReader):
@@ -693,7 +702,7 @@ class LedgerReader(DataSourceReader):
         typed: The column of typed partition values, where the view has one.
     """
 
-    def __init__(self, asked: Asked, typed: Column | None) -> None:
+    def __init__(self, asked: ReadOptions, typed: Column | None) -> None:
         self._asked = asked
         self._typed = typed
         self._bounds = Bounds()
@@ -704,7 +713,7 @@ class LedgerReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one task."""
-        return _read(partition, self._asked, self._typed)
+        return _read_partition(partition, self._asked, self._typed)
 
 
 class FilteredReader(LedgerReader):
@@ -717,12 +726,12 @@ class FilteredReader(LedgerReader):
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
         """Use filters on versions, times and tables; return those that Spark must evaluate."""
         for each in filters:
-            bounds, is_exact = self._narrowed(each)
+            bounds, is_exact = self._narrow_bounds(each)
             self._bounds = bounds
             if not is_exact:
                 yield each
 
-    def _narrowed(self, wanted: Filter) -> tuple[Bounds, bool]:
+    def _narrow_bounds(self, wanted: Filter) -> tuple[Bounds, bool]:
         """Return the bounds under a filter, and whether they are equivalent to it."""
         bounds = self._bounds
         column = ".".join(getattr(wanted, "attribute", ()))
@@ -744,18 +753,18 @@ class FilteredReader(LedgerReader):
 class LedgerStreamReader(DataSourceStreamReader):
     """Streaming reader of a view; see `LedgerReader`."""
 
-    def __init__(self, asked: Asked, typed: Column | None) -> None:
+    def __init__(self, asked: ReadOptions, typed: Column | None) -> None:
         self._asked = asked
         self._typed = typed
-        self._feed: Feed | None = None
+        self._feed: CommitFeed | None = None
         # Created here to reject a view that cannot be followed.
-        Feed(asked)
+        CommitFeed(asked)
 
     @property
-    def feed(self) -> Feed:
+    def feed(self) -> CommitFeed:
         """Feed of the stream; created on use, since this reader is pickled to executors."""
         if self._feed is None:
-            self._feed = Feed(self._asked)
+            self._feed = CommitFeed(self._asked)
         return self._feed
 
     def __getstate__(self) -> dict[str, Any]:
@@ -775,11 +784,11 @@ class LedgerStreamReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one task."""
-        return _read(partition, self._asked, self._typed)
+        return _read_partition(partition, self._asked, self._typed)
 
 
-def _read(
-    partition: InputPartition | None, asked: Asked, typed: Column | None
+def _read_partition(
+    partition: InputPartition | None, asked: ReadOptions, typed: Column | None
 ) -> Iterator[pa.RecordBatch]:
     begin_task()
     # Spark creates one task without a partition where there is nothing to read.
@@ -787,15 +796,17 @@ def _read(
         yield from read(cast("SpanPartition", partition).span, asked.view.name, typed, asked.names)
 
 
-def _typed_of(schema: StructType) -> Column | None:
+def _planned_typed_column(schema: StructType) -> Column | None:
     """Return the typed partition values of the schema that Spark has planned with.
 
     The table may have another partition spec by now.
     """
     structs = (each for each in schema if isinstance(each.dataType, StructType))
-    return typed_among(Column(each.name, "struct", members=_members(each)) for each in structs)
+    return find_typed_column(
+        Column(each.name, "struct", members=_struct_members(each)) for each in structs
+    )
 
 
-def _members(struct: StructField) -> tuple[Column, ...]:
+def _struct_members(struct: StructField) -> tuple[Column, ...]:
     found = cast("StructType", struct.dataType).fields
     return tuple(Column(each.name, each.dataType.simpleString(), nullable=True) for each in found)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from attrs import field, frozen
 
-from ledger.files.partition_values import escape
+from ledger.files.partition_values import escape_path
 from ledger.files.snapshot_plan import SnapshotPlan
 from ledger.ledger import open as open_ledger
 from ledger.log.request import fresh_id
@@ -27,11 +27,11 @@ from ledger.model import types as t
 from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import PartitionValue
 from ledger.model.iceberg_layout import PartitionField, PartitionSpec
-from ledger.model.messages import meant
+from ledger.model.messages import name_hint
 from ledger.model.schema import Schema, paths_of
 from ledger.model.single_values import encode_value
 from ledger.model.transforms import Period, Void, field_types, transform_of
-from ledger.model.types.text import bare_text
+from ledger.model.types.text import bare_type_text
 from ledger.stores.file_access import FileAccess
 from ledger.table import Table
 from ledger.table_handle import handle_of
@@ -80,7 +80,7 @@ class BatchFiles:
         try:
             for batch in batches:
                 if batch.num_rows:
-                    for folder, rows in self._partitions(self._fitted(batch)):
+                    for folder, rows in self._split_by_partition(self._cast_to_schema(batch)):
                         writer.add(folder, rows)
         finally:
             writer.close()
@@ -93,16 +93,16 @@ class BatchFiles:
         wanted = set(self.columns)
         return pa.schema([each for each in self.schema.to_arrow() if each.name in wanted])
 
-    def _fitted(self, batch: pa.RecordBatch) -> pa.Table:
+    def _cast_to_schema(self, batch: pa.RecordBatch) -> pa.Table:
         import pyarrow as pa
 
         schema = self.arrow_schema()
         arrays = [batch.column(each.name).cast(each.type) for each in schema]
         for each, values in zip(schema, arrays, strict=True):
-            _refuse_longer(values, self.schema.field(each.name).type, each.name)
+            _refuse_too_long(values, self.schema.field(each.name).type, each.name)
         return pa.Table.from_arrays(arrays, schema=schema)
 
-    def _partitions(self, rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    def _split_by_partition(self, rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
         """Yield the rows of each partition, with its folder."""
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -110,7 +110,7 @@ class BatchFiles:
         codes: Any = pa.array([0] * len(rows), pa.int64())
         folders: list[str] = [""]
         for each in self.spec.fields:
-            names, places = self._folders(rows, each)
+            names, places = self._folder_indices(rows, each)
             codes = pc.add(pc.multiply(codes, len(names)), places)
             folders = [f"{outer}{inner}" for outer in folders for inner in names]
         ordered = rows.take(pc.array_sort_indices(codes))
@@ -120,7 +120,7 @@ class BatchFiles:
             yield folders[each["values"].as_py()], ordered.slice(start, count)
             start += count
 
-    def _folders(self, rows: pa.Table, wanted: PartitionField) -> tuple[list[str], pa.Array]:
+    def _folder_indices(self, rows: pa.Table, wanted: PartitionField) -> tuple[list[str], pa.Array]:
         """Return a partition field's folders, and for each row the index of its folder."""
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -129,17 +129,17 @@ class BatchFiles:
         transform = transform_of(wanted.transform)
         if source is None or isinstance(transform, Void):
             return [""], pa.array([0] * len(rows), pa.int64())
-        encoded = self._source(rows, wanted).dictionary_encode(null_encoding="encode")
+        encoded = self._source_column(rows, wanted).dictionary_encode(null_encoding="encode")
         result = transform.result_type(source)
         found: dict[str, int] = {}
         places = []
         for value in encoded.dictionary.to_pylist():
-            applied = transform.apply(_value(value, source), source)
-            text = _folder(wanted, encode_value(applied, result))
+            applied = transform.apply(_to_transform_input(value, source), source)
+            text = _partition_folder(wanted, encode_value(applied, result))
             places.append(found.setdefault(text, len(found)))
         return list(found), pc.take(pa.array(places, pa.int64()), encoded.indices)
 
-    def _source(self, rows: pa.Table, wanted: PartitionField) -> pa.Array:
+    def _source_column(self, rows: pa.Table, wanted: PartitionField) -> pa.Array:
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -172,7 +172,7 @@ class _TaskFiles:
 
         if folder not in self._open:
             if len(self._open) >= _MOST_OPEN:
-                self._finish(next(iter(self._open)))
+                self._close_file(next(iter(self._open)))
             # Concurrent task attempts must not use the same name.
             name = f"{folder}part-{fresh_id()}.parquet"
             path = f"{self._inside}/{name}"
@@ -186,9 +186,9 @@ class _TaskFiles:
     def close(self) -> None:
         """Finish all files."""
         for folder in list(self._open):
-            self._finish(folder)
+            self._close_file(folder)
 
-    def _finish(self, folder: str) -> None:
+    def _close_file(self, folder: str) -> None:
         sink, writer = self._open.pop(folder)
         writer.close()
         if hasattr(sink, "fileno"):
@@ -198,7 +198,7 @@ class _TaskFiles:
         sink.close()
 
 
-def _refuse_longer(values: Any, data_type: t.DataType, name: str) -> None:
+def _refuse_too_long(values: Any, data_type: t.DataType, name: str) -> None:
     """Check that no text or bytes are longer than their type, at any depth.
 
     Raises:
@@ -210,35 +210,35 @@ def _refuse_longer(values: Any, data_type: t.DataType, name: str) -> None:
         case t.RowType(fields=fields):
             for each in fields:
                 inner = pc.struct_field(values, each.name)
-                _refuse_longer(inner, each.type, f"{name}.{each.name}")
+                _refuse_too_long(inner, each.type, f"{name}.{each.name}")
         case t.ArrayType(element=element):
-            _refuse_longer(values.flatten(), element, f"{name}.element")
+            _refuse_too_long(values.flatten(), element, f"{name}.element")
         case t.MapType(key=key, value=value):
-            _refuse_longer(values.keys, key, f"{name}.key")
-            _refuse_longer(values.items, value, f"{name}.value")
+            _refuse_too_long(values.keys, key, f"{name}.key")
+            _refuse_too_long(values.items, value, f"{name}.value")
         case t.CharType(length=length) | t.VarCharType(length=length):
-            _refuse_above(pc.max(pc.utf8_length(values)).as_py(), length, data_type, name)
+            _refuse_length_above(pc.max(pc.utf8_length(values)).as_py(), length, data_type, name)
         case t.BinaryType(length=length) | t.VarBinaryType(length=length):
-            _refuse_above(pc.max(pc.binary_length(values)).as_py(), length, data_type, name)
+            _refuse_length_above(pc.max(pc.binary_length(values)).as_py(), length, data_type, name)
 
 
-def _refuse_above(found: int | None, most: int, data_type: t.DataType, name: str) -> None:
+def _refuse_length_above(found: int | None, most: int, data_type: t.DataType, name: str) -> None:
     if found is not None and found > most:
-        shown = bare_text(data_type)
+        shown = bare_type_text(data_type)
         raise InvalidInputError(
             f"column {name} is {shown}, and a value has the length {found}; shorten the values, or "
             "change the column's type"
         )
 
 
-def _value(value: Any, source: t.DataType) -> Any:
+def _to_transform_input(value: Any, source: t.DataType) -> Any:
     """Return an Arrow value in the form that transforms take."""
     if isinstance(value, Decimal) and isinstance(source, t.DecimalType):
         return int(value.scaleb(source.scale))
     return value
 
 
-def _folder(wanted: PartitionField, value: PartitionValue) -> str:
+def _partition_folder(wanted: PartitionField, value: PartitionValue) -> str:
     """Return the folder of one value, as in Iceberg's paths.
 
     Blank text has none: a folder of that name would be that of NULL, and the file's own
@@ -246,11 +246,13 @@ def _folder(wanted: PartitionField, value: PartitionValue) -> str:
     """
     if isinstance(value, str) and not value.strip():
         return ""
-    text = "__HIVE_DEFAULT_PARTITION__" if value is None else _text(wanted.transform, value)
-    return f"{escape(wanted.name)}={escape(text)}/"
+    text = (
+        "__HIVE_DEFAULT_PARTITION__" if value is None else _partition_text(wanted.transform, value)
+    )
+    return f"{escape_path(wanted.name)}={escape_path(text)}/"
 
 
-def _text(transform: str, value: str | int | bool) -> str:  # noqa: FBT001 - a value
+def _partition_text(transform: str, value: str | int | bool) -> str:  # noqa: FBT001 - a value
     if isinstance(value, bool):
         return "true" if value else "false"
     if not isinstance(transform_of(transform), Period) or isinstance(value, str):
@@ -263,7 +265,7 @@ def _text(transform: str, value: str | int | bool) -> str:  # noqa: FBT001 - a v
     return f"{day}-{value % _HOURS:02d}"
 
 
-def refuse_unfit(columns: Sequence[str], schema: Schema, name: str) -> None:
+def refuse_unfit_columns(columns: Sequence[str], schema: Schema, name: str) -> None:
     """Check that rows with these columns can be written into a table.
 
     Raises:
@@ -277,7 +279,7 @@ def refuse_unfit(columns: Sequence[str], schema: Schema, name: str) -> None:
     unknown = [each for each in columns if each not in schema.names]
     if unknown:
         raise InvalidInputError(
-            f"{name} has no column {unknown[0]}; {meant(unknown[0], schema.names)} "
+            f"{name} has no column {unknown[0]}; {name_hint(unknown[0], schema.names)} "
             "Add it, or select the others"
         )
     missing = [
@@ -287,7 +289,7 @@ def refuse_unfit(columns: Sequence[str], schema: Schema, name: str) -> None:
         raise InvalidInputError(f"{name} needs column {missing[0]}, which is NOT NULL; select it")
 
 
-def in_the_tables_zones(rows: DataFrame, schema: Schema) -> DataFrame:
+def cast_timestamps_to_table(rows: DataFrame, schema: Schema) -> DataFrame:
     """Return rows whose timestamps have the table's types, cast by Spark in the session's zone.
 
     Args:
@@ -296,13 +298,13 @@ def in_the_tables_zones(rows: DataFrame, schema: Schema) -> DataFrame:
     """
     found = rows
     for column in rows.schema.fields:
-        wanted = _of_kind(column.dataType, schema.field(column.name).type)
+        wanted = _timestamp_type_for(column.dataType, schema.field(column.name).type)
         if wanted != column.dataType:
             found = found.withColumn(column.name, found[f"`{column.name}`"].cast(wanted))
     return found
 
 
-def _of_kind(found: DataType, wanted: t.DataType) -> DataType:
+def _timestamp_type_for(found: DataType, wanted: t.DataType) -> DataType:
     from pyspark.sql import types as s
 
     match found, wanted:
@@ -316,7 +318,7 @@ def _of_kind(found: DataType, wanted: t.DataType) -> DataType:
                 [
                     s.StructField(
                         each.name,
-                        _of_kind(each.dataType, inner[each.name])
+                        _timestamp_type_for(each.dataType, inner[each.name])
                         if each.name in inner
                         else each.dataType,
                         each.nullable,
@@ -325,11 +327,11 @@ def _of_kind(found: DataType, wanted: t.DataType) -> DataType:
                 ]
             )
         case s.ArrayType(), t.ArrayType(element=element):
-            return s.ArrayType(_of_kind(found.elementType, element), found.containsNull)
+            return s.ArrayType(_timestamp_type_for(found.elementType, element), found.containsNull)
         case s.MapType(), t.MapType(key=key, value=value):
             return s.MapType(
-                _of_kind(found.keyType, key),
-                _of_kind(found.valueType, value),
+                _timestamp_type_for(found.keyType, key),
+                _timestamp_type_for(found.valueType, value),
                 found.valueContainsNull,
             )
     return found
@@ -374,7 +376,7 @@ def ledger_sink(
 
     def commit(rows: DataFrame, batch_id: int) -> None:
         handle = open_ledger(url, storage_options, author=author).table(table)
-        user = commit_user or _user_of(rows)
+        user = commit_user or _default_commit_user(rows)
         if is_committed(handle, user, batch_id):
             return
         folder = attempt_folder(handle, user, batch_id)
@@ -400,7 +402,7 @@ def is_committed(table: Table, commit_user: str, batch_id: int) -> bool:
 def attempt_folder(table: Table, commit_user: str, batch_id: int) -> str:
     """Return a new folder for an attempt at a batch, unique to the attempt."""
     batch = f"batch-{batch_id:010d}"
-    return f"{table.location}/data/stream-{escape(commit_user)}/{batch}/{fresh_id()}"
+    return f"{table.location}/data/stream-{escape_path(commit_user)}/{batch}/{fresh_id()}"
 
 
 def commit_batch(table: Table, paths: Sequence[str], commit_user: str, batch_id: int) -> None:
@@ -432,7 +434,7 @@ def write_parquet(rows: DataFrame, table: Table, folder: str) -> Sequence[str]:
             "keep the ledger in a folder or a bucket"
         )
     state = table.state
-    refuse_unfit(rows.columns, state.schema, str(table.identifier))
+    refuse_unfit_columns(rows.columns, state.schema, str(table.identifier))
     files = BatchFiles(
         folder=folder,
         schema=state.schema,
@@ -441,12 +443,12 @@ def write_parquet(rows: DataFrame, table: Table, folder: str) -> Sequence[str]:
         access=handle.file_access,
     )
     # Only the paths of successful tasks are collected here.
-    written = in_the_tables_zones(rows, state.schema).mapInArrow(files.write, "path string")
+    written = cast_timestamps_to_table(rows, state.schema).mapInArrow(files.write, "path string")
     return [each.path for each in written.collect()]
 
 
-def _user_of(rows: DataFrame) -> str:
-    found = _query_of(rows.sparkSession)
+def _default_commit_user(rows: DataFrame) -> str:
+    found = _streaming_query_id(rows.sparkSession)
     if not found:
         raise InvalidInputError(
             "this batch's stream is unknown: no streaming query is running here, or, "
@@ -456,7 +458,7 @@ def _user_of(rows: DataFrame) -> str:
     return f"spark-{found}"
 
 
-def _query_of(session: SparkSession) -> str | None:
+def _streaming_query_id(session: SparkSession) -> str | None:
     """Return the id of the streaming query that runs here, as in its checkpoint."""
     java = getattr(session, "_jsc", None)
     if java is not None:

@@ -30,7 +30,7 @@ from ledger.opening.context import TableSetting
 from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
 from ledger.stores import client_options, open_store
-from ledger.stores.wrappers import Trust, trusting
+from ledger.stores.wrappers import Trust, with_trust
 from ledger.table_handle import TableHandle
 from projections.source.columns import Column, arrow_schema
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @frozen
-class Root:
+class LedgerLocation:
     """Location of a ledger, and the options of its storage client."""
 
     url: str
@@ -53,14 +53,14 @@ class Root:
     def setting(self) -> TableSetting:
         """Return the setting that handles of its tables share; one client per process."""
         options = msgspec.json.encode(dict(self.storage_options), order="sorted")
-        return _setting(self.url, options, self.trust)
+        return _shared_setting(self.url, options, self.trust)
 
 
 @lru_cache(maxsize=16)
-def _setting(url: str, options: bytes, trust: Trust) -> TableSetting:
+def _shared_setting(url: str, options: bytes, trust: Trust) -> TableSetting:
     given: dict[str, Any] = msgspec.json.decode(options)
     return TableSetting(
-        store=trusting(open_store(url, given), trust),
+        store=with_trust(open_store(url, given), trust),
         storage_options=client_options(url, given),
         author="",
         trust=trust,
@@ -75,14 +75,14 @@ class TablePlace:
     table_id: str
     path: str
 
-    def open(self, root: Root) -> TableHandle:
+    def open(self, root: LedgerLocation) -> TableHandle:
         """Return its handle, without reading the catalog."""
         database, _, name = self.identifier.partition(".")
         return TableHandle(Identifier(database, name), self.path, root.setting())
 
 
 @frozen
-class End:
+class SpanEnd:
     """End of a span: commit `version`, after some of its transactions (None: all)."""
 
     version: int
@@ -93,13 +93,13 @@ class End:
 class Span:
     """The commits `first` to `end`, both included, of one table."""
 
-    root: Root
+    root: LedgerLocation
     table: TablePlace
     first: int
-    end: End
+    end: SpanEnd
 
 
-def ranges(first: int, last: int, length: int) -> Iterator[tuple[int, int]]:
+def version_ranges(first: int, last: int, length: int) -> Iterator[tuple[int, int]]:
     """Yield the ranges of versions that divide the reading of `first` to `last`.
 
     A range ends at a multiple of `length`, which is a multiple of the checkpoint interval: so the
@@ -107,7 +107,7 @@ def ranges(first: int, last: int, length: int) -> Iterator[tuple[int, int]]:
     whole segments, so that no two tasks read the same one.
 
     Example:
-        >>> list(ranges(0, 2500, 1000)), list(ranges(7, 6, 1000))
+        >>> list(version_ranges(0, 2500, 1000)), list(version_ranges(7, 6, 1000))
         ([(0, 800), (801, 1600), (1601, 2400), (2401, 2500)], [])
     """
     length -= length % SEGMENT_LENGTH if length > SEGMENT_LENGTH else 0
@@ -147,7 +147,7 @@ class TransactionStep(NamedTuple, Generic[E]):
                 yield event
 
 
-class Scan:
+class LogScan:
     """Iteration over a span of a table's log.
 
     Args:
@@ -156,21 +156,21 @@ class Scan:
         end: The end; that commit must exist.
     """
 
-    def __init__(self, log: TableLog, first: int, end: End) -> None:
+    def __init__(self, log: TableLog, first: int, end: SpanEnd) -> None:
         self.log = log
         self._first = first
         self._end = end
 
     @classmethod
-    def of(cls, span: Span) -> Scan:
+    def of(cls, span: Span) -> LogScan:
         """Return the scan of a span, with a new handle of the log."""
         return cls(span.table.open(span.root).log, span.first, span.end)
 
     def unread(self) -> Iterator[TransactionStep[Raw]]:
         """Yield the transactions as `steps`, with events as raw JSON from the log."""
-        commits = self.log.unread_commits(self._first, self._end.version)
+        commits = self.log.commits_with_raw_events(self._first, self._end.version)
         for commit in self.log.personal.resolve_each(commits):
-            yield from self._steps_of(commit)
+            yield from self._steps_of_commit(commit)
 
     def steps(self) -> Iterator[TransactionStep[TableEvent]]:
         """Yield the transactions, in order.
@@ -180,7 +180,7 @@ class Scan:
         """
         reads = self.log.commits(self._first, self._end.version)
         for commit in self.log.personal.resolve_each(read.commit for read in reads):
-            yield from self._steps_of(commit)
+            yield from self._steps_of_commit(commit)
 
     def folded(self) -> Iterator[tuple[TransactionStep[TableEvent], TableBuilder]]:
         """Yield the transactions, each with the fold right after it.
@@ -198,17 +198,17 @@ class Scan:
             if read.commit.version < self._first:
                 self.log.fold(builder, read.commit)
             else:
-                yield from self._folding(builder, read.commit)
+                yield from self._fold_commit(builder, read.commit)
 
     def before(self) -> TableState | None:
         """Return the state right before the first commit; None before version 0."""
         if not self._first:
             return None
-        return Scan(self.log, self._first - 1, End(self._first - 1)).final()
+        return LogScan(self.log, self._first - 1, SpanEnd(self._first - 1)).final()
 
     def final(self) -> TableState:
         """Return the state at the span's end."""
-        last = Scan(self.log, self._end.version, self._end).folded()
+        last = LogScan(self.log, self._end.version, self._end).folded()
         ((_, builder),) = deque(last, maxlen=1)
         return builder.freeze()
 
@@ -221,7 +221,7 @@ class Scan:
             DamagedLogError: Their list is missing or damaged.
             UnsupportedError: An engine keeps them in a manifest list of its own.
         """
-        _refuse_foreign(event)
+        _refuse_foreign_manifests(event)
         try:
             files = event_files(self.log.store, self.log.layout, event)
             return tuple(self.log.personal.columns.opened(files))
@@ -229,24 +229,24 @@ class Scan:
             key = self.log.layout.commit(step.commit.version)
             raise DamagedLogError(f"{key} holds an invalid list of files: {error}", key) from error
 
-    def _folding(
+    def _fold_commit(
         self, builder: TableBuilder, commit: Commit[TableEvent]
     ) -> Iterator[tuple[TransactionStep[TableEvent], TableBuilder]]:
         try:
             builder.begin(commit.version, commit.time_millis)
-            for step in self._steps_of(commit):
+            for step in self._steps_of_commit(commit):
                 builder.add(step.transaction)
                 yield step, builder
         except InvalidInputError as error:
             raise self.log.contradiction(commit, error) from error
 
-    def _steps_of(self, commit: Commit[E]) -> Iterator[TransactionStep[E]]:
+    def _steps_of_commit(self, commit: Commit[E]) -> Iterator[TransactionStep[E]]:
         most = self._end.transactions if commit.version == self._end.version else None
         for position, each in enumerate(commit.transactions[:most]):
             yield TransactionStep(commit, position, each)
 
 
-def _refuse_foreign(event: SnapshotEvent) -> None:
+def _refuse_foreign_manifests(event: SnapshotEvent) -> None:
     if isinstance(event, RolledBack) or event.delta_manifest_list is UNSET:
         return
     if event.files or not isinstance(event.changes, UnsetType):
@@ -268,7 +268,7 @@ MOST_CHARACTERS = 8_000_000
 """Limit of a batch, besides that of rows; both keep an executor's memory in megabytes."""
 
 
-def batches(
+def rows_to_batches(
     rows: Iterable[Row], columns: Sequence[Column], constants: Sequence[Any] = ()
 ) -> Iterator[pa.RecordBatch]:
     """Yield rows as record batches.
@@ -279,7 +279,7 @@ def batches(
         constants: Values of the first columns, the same in every row.
 
     Example:
-        >>> [each.num_rows for each in batches([("a",), ("b",)], [Column("x", "string")])]
+        >>> [each.num_rows for each in rows_to_batches([("a",), ("b",)], [Column("x", "string")])]
         [2]
     """
     schema = arrow_schema(columns)
@@ -297,30 +297,32 @@ def batches(
             if text is not None:
                 weight += len(text)
         if len(gathered) >= MOST_ROWS or weight >= MOST_CHARACTERS:
-            yield _batch(gathered, schema, constants)
+            yield _batch_of_rows(gathered, schema, constants)
             gathered, weight = [], 0
     if gathered:
-        yield _batch(gathered, schema, constants)
+        yield _batch_of_rows(gathered, schema, constants)
 
 
-def batches_of_arrays(
+def arrays_to_batches(
     chunks: Iterable[Arrays], columns: Sequence[Column], constants: Sequence[Any] = ()
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the arrays of some rows each as record batches; see `batches`."""
+    """Yield the arrays of some rows each as record batches; see `rows_to_batches`."""
     schema = arrow_schema(columns)
     for chunk in chunks:
-        yield _of_arrays(chunk, schema, constants)
+        yield _batch_of_arrays(chunk, schema, constants)
 
 
-def _batch(rows: list[Row], schema: pa.Schema, constants: Sequence[Any]) -> pa.RecordBatch:
+def _batch_of_rows(rows: list[Row], schema: pa.Schema, constants: Sequence[Any]) -> pa.RecordBatch:
     import pyarrow as pa
 
     own = list(schema)[len(constants) :]
     values = zip(zip(*rows, strict=True), own, strict=True)
-    return _of_arrays([pa.array(each, found.type) for each, found in values], schema, constants)
+    return _batch_of_arrays(
+        [pa.array(each, found.type) for each, found in values], schema, constants
+    )
 
 
-def _of_arrays(arrays: Arrays, schema: pa.Schema, constants: Sequence[Any]) -> pa.RecordBatch:
+def _batch_of_arrays(arrays: Arrays, schema: pa.Schema, constants: Sequence[Any]) -> pa.RecordBatch:
     import pyarrow as pa
 
     count = len(arrays[0])
@@ -333,11 +335,11 @@ def _of_arrays(arrays: Arrays, schema: pa.Schema, constants: Sequence[Any]) -> p
 
 def begin_task() -> None:
     """Avoid work that Spark or Python would otherwise repeat at every task."""
-    forget_archives()
-    _pass_over_what_is_loaded()
+    clear_archive_importers()
+    _freeze_loaded_objects()
 
 
-def forget_archives() -> None:
+def clear_archive_importers() -> None:
     """Clear Python's importers of archives; imported modules stay.
 
     Before every task Spark invalidates Python's import caches. Up to Python 3.11 each importer of
@@ -350,7 +352,7 @@ def forget_archives() -> None:
 
 
 @cache
-def _pass_over_what_is_loaded() -> None:
+def _freeze_loaded_objects() -> None:
     """Exclude existing objects from garbage collection before the first task.
 
     Spark's libraries are some hundred thousand permanent objects. Scanning them repeatedly takes an

@@ -22,7 +22,7 @@ from ledger.events.schema import PartitionSpecUpdated, UpdateKeys
 from ledger.events.snapshots import RolledBack, SnapshotEvent
 from ledger.events.table import TableCreated
 from ledger.history.older import TableLog
-from ledger.model.arrow_types import numbers, texts, texts_of
+from ledger.model.arrow_types import integer_array, string_array_of_utf8, texts
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.iceberg_objects import IcebergSnapshot
@@ -34,7 +34,7 @@ from ledger.state.delta_origin import DeltaOrigin
 from ledger.state.iceberg_origin import (
     UNKNOWN,
     IcebergOrigin,
-    iceberg_changes,
+    iceberg_delta_totals,
     iceberg_snapshot,
     iceberg_totals,
 )
@@ -43,13 +43,20 @@ from ledger.state.paimon_origin import PaimonOrigin, paimon_totals
 from ledger.state.snapshots import SnapshotTrail, snapshot_of
 from ledger.state.table import TableState
 from projections.manifest_files.lists import names_lists
-from projections.source.columns import PARTITION, Column, Names, arrow_type, as_text, names_of
+from projections.source.columns import (
+    PARTITION,
+    Column,
+    Names,
+    arrow_type,
+    as_text,
+    partition_field_names,
+)
 from projections.source.span_reading import (
     MOST_CHARACTERS,
     MOST_ROWS,
     Arrays,
+    LogScan,
     Row,
-    Scan,
     TransactionStep,
 )
 
@@ -84,18 +91,18 @@ def place(step: TransactionStep[Any]) -> Row:
     return step.commit.version, step.position, step.commit.time_millis * 1000
 
 
-def _envelope(step: TransactionStep[Any]) -> Row:
+def _transaction_columns(step: TransactionStep[Any]) -> Row:
     transaction = step.transaction
     return step.effective_millis * 1000, transaction.id, transaction.author
 
 
-def commit_rows(scan: Scan) -> Iterator[Row]:
+def commit_rows(scan: LogScan) -> Iterator[Row]:
     """Yield a row of `COMMITS` for every transaction."""
     for step in scan.steps():
         transaction, parent = step.transaction, step.commit.parent
         yield (
             *place(step),
-            *_envelope(step),
+            *_transaction_columns(step),
             transaction.message,
             list(transaction.properties.items()),
             len(transaction.events),
@@ -115,14 +122,14 @@ EVENTS = (
 )
 
 
-def event_arrays(scan: Scan, wanted: Sequence[Column]) -> Iterator[Arrays]:
+def event_arrays(scan: LogScan, wanted: Sequence[Column]) -> Iterator[Arrays]:
     """Yield some columns of `EVENTS` as Arrow arrays, a batch of events at a time."""
-    gathered = _Events(scan.log)
+    gathered = _EventBuffer(scan.log)
     for step in scan.unread():
         gathered.add(step)
         if gathered.is_full:
             yield gathered.arrays(wanted)
-            gathered = _Events(scan.log)
+            gathered = _EventBuffer(scan.log)
     if gathered.events:
         yield gathered.arrays(wanted)
 
@@ -149,14 +156,14 @@ class _EventFields(Struct, rename="camel", gc=False):
 
 _EVENT_COLUMNS: Final[Mapping[str, Callable[[_EventFields], Any]]] = {
     "field_id": attrgetter("field_id"),
-    "field_names": lambda event: _path(event.field_names),
+    "field_names": lambda event: _column_path(event.field_names),
     "snapshot_id": attrgetter("snapshot_id"),
 }
 _EVENT_DECODER: Final = msgspec.json.Decoder(_EventFields)
 _FRONT: Final = b'{"type":"'
 
 
-class _Events:
+class _EventBuffer:
     """Buffered events of some transactions, as rows of `EVENTS`.
 
     Args:
@@ -190,108 +197,108 @@ class _Events:
             UpgradeRequiredError: An event's kind is from a newer version.
         """
         # Events of unknown kinds are rejected, whichever columns are requested.
-        _ = self._types
-        return [self._column(each) for each in wanted]
+        _ = self._event_types
+        return [self._column_array(each) for each in wanted]
 
-    def _column(self, column: Column) -> pa.Array:
+    def _column_array(self, column: Column) -> pa.Array:
         import pyarrow as pa
 
         kind = arrow_type(column)
         match column.name:
             case "event":
-                return self._texts
+                return self._event_texts
             case "type":
-                return self._types
+                return self._event_types
             case "position":
-                places = [*chain.from_iterable(map(range, self._counts))]
-                return numbers(places, kind)
+                places = [*chain.from_iterable(map(range, self._events_per_transaction))]
+                return integer_array(places, kind)
             case name if name in _OF_STEPS:
                 values = [*map(_OF_STEPS[name], self._steps)]
-                made = texts(values) if column.kind == "string" else numbers(values, kind)
-                return self._repeated(made)
+                made = texts(values) if column.kind == "string" else integer_array(values, kind)
+                return self._repeat_per_event(made)
             case name:
-                said = pa.array([*map(_EVENT_COLUMNS[name], self._events)], kind)
-                return said.take(self._event_places)
+                said = pa.array([*map(_EVENT_COLUMNS[name], self._parsed_events)], kind)
+                return said.take(self._parsed_event_indices)
 
     @cached_property
-    def _counts(self) -> list[int]:
+    def _events_per_transaction(self) -> list[int]:
         return [len(each.transaction.events) for each in self._steps]
 
     @cached_property
-    def _texts(self) -> pa.Array:
+    def _event_texts(self) -> pa.Array:
         # Buffers hold them as bytes.
         events: Sequence[Any] = self.events
-        found = texts_of(events)
+        found = string_array_of_utf8(events)
         # Raw JSON may have line ends between values, where they have no meaning.
         if b"\n" in found.buffers()[2].to_pybytes():
-            return texts_of([bytes(each).replace(b"\n", b" ") for each in events])
+            return string_array_of_utf8([bytes(each).replace(b"\n", b" ") for each in events])
         return found
 
     @cached_property
-    def _types(self) -> pa.Array:
+    def _event_types(self) -> pa.Array:
         import pyarrow.compute as pc
 
         kinds = self._log.codec.kinds
-        found = _cut_types(self._texts, max(map(len, kinds)))
+        found = _extract_event_types(self._event_texts, max(map(len, kinds)))
         if found is not None and kinds.issuperset(pc.unique(found).to_pylist()):
             return found
         # Another client wrote them in another form, or they are unknown events.
-        read = [each.type for each in self._read(self._texts)]
+        read = [each.type for each in self._parse_events(self._event_texts)]
         if not kinds.issuperset(read):
-            self._explain()
+            self._raise_decode_error()
         return texts(read)
 
     @cached_property
-    def _has_fields(self) -> pa.Array:
+    def _has_fields_mask(self) -> pa.Array:
         """Mask of the events whose kind has a field with a column of its own."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        return pc.is_in(self._types, value_set=pa.array(_event_kinds(), pa.string()))
+        return pc.is_in(self._event_types, value_set=pa.array(_event_kinds(), pa.string()))
 
     @cached_property
-    def _events(self) -> list[_EventFields]:
+    def _parsed_events(self) -> list[_EventFields]:
         """The parsed fields of the events with such a kind."""
-        return self._read(self._texts.filter(self._has_fields))
+        return self._parse_events(self._event_texts.filter(self._has_fields_mask))
 
     @cached_property
-    def _event_places(self) -> pa.Array:
-        """For each event the index of its entry in `_events`; null where it has none."""
+    def _parsed_event_indices(self) -> pa.Array:
+        """For each event the index of its entry in `_parsed_events`; null where it has none."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        counted = pc.cumulative_sum(self._has_fields.cast(pa.int32()))
-        return pc.if_else(self._has_fields, pc.subtract(counted, 1), None)
+        counted = pc.cumulative_sum(self._has_fields_mask.cast(pa.int32()))
+        return pc.if_else(self._has_fields_mask, pc.subtract(counted, 1), None)
 
-    def _read(self, events: pa.Array) -> list[_EventFields]:
+    def _parse_events(self, events: pa.Array) -> list[_EventFields]:
         import pyarrow as pa
         import pyarrow.compute as pc
 
         if not len(events):
             return []
-        whole = pa.ListArray.from_arrays(numbers([0, len(events)], pa.int32()), events)
+        whole = pa.ListArray.from_arrays(integer_array([0, len(events)], pa.int32()), events)
         try:
             return _EVENT_DECODER.decode_lines(pc.binary_join(whole, "\n")[0].as_buffer())
         except (msgspec.DecodeError, UnicodeDecodeError):
-            self._explain()
+            self._raise_decode_error()
             raise
 
-    def _explain(self) -> None:
+    def _raise_decode_error(self) -> None:
         """Decode these commits completely, which raises the precise error."""
         first, last = (self._steps[place].commit.version for place in (0, -1))
         for _ in self._log.commits(first, last):
             pass
 
-    def _repeated(self, values: pa.Array) -> pa.Array:
+    def _repeat_per_event(self, values: pa.Array) -> pa.Array:
         """Return a value per transaction as a value per event."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        ends = numbers([*accumulate(self._counts)], pa.int32())
+        ends = integer_array([*accumulate(self._events_per_transaction)], pa.int32())
         return pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(ends, values))
 
 
-def _cut_types(events: pa.Array, longest: int) -> pa.Array | None:
+def _extract_event_types(events: pa.Array, longest: int) -> pa.Array | None:
     """Return the kinds of events whose JSON starts with them, as lakeledger writes it; else None.
 
     Args:
@@ -319,7 +326,7 @@ def _event_kinds() -> tuple[str, ...]:
     )
 
 
-def _path(names: list[Any] | None) -> list[str] | None:
+def _column_path(names: list[Any] | None) -> list[str] | None:
     """Return a column's path; None for the identifier fields, which are many paths."""
     return names if names and isinstance(names[0], str) else None
 
@@ -350,7 +357,7 @@ class PlacedColumn:
     parent_id: int | None
 
 
-def column_rows(scan: Scan) -> Iterator[Row]:
+def column_rows(scan: LogScan) -> Iterator[Row]:
     """Yield the rows of `COLUMNS` for every schema that the span created."""
     for step, builder in scan.folded():
         events = step.transaction.events
@@ -361,7 +368,7 @@ def column_rows(scan: Scan) -> Iterator[Row]:
 
 def schema_rows(schema: Schema) -> Iterator[Row]:
     """Yield one row for every column of a schema, without `PLACE`."""
-    for position, each in enumerate(walk(schema.fields)):
+    for position, each in enumerate(walk_fields(schema.fields)):
         field = each.field
         is_column = len(each.path) == 1
         yield (
@@ -380,7 +387,7 @@ def schema_rows(schema: Schema) -> Iterator[Row]:
         )
 
 
-def walk(
+def walk_fields(
     fields: Iterable[DataField], path: tuple[str, ...] = (), parent_id: int | None = None
 ) -> Iterator[PlacedColumn]:
     """Yield every named field, each before those inside it."""
@@ -395,7 +402,7 @@ def _walk_type(
 ) -> Iterator[PlacedColumn]:
     match data_type:
         case RowType(fields=fields):
-            yield from walk(fields, path, parent_id)
+            yield from walk_fields(fields, path, parent_id)
         case ArrayType(element=inner) | MultisetType(element=inner):
             yield from _walk_type(inner, (*path, "element"), parent_id)
         case MapType(key=key, value=value):
@@ -469,7 +476,7 @@ PARTITIONS = (
 )
 
 
-class Key(NamedTuple):
+class PartitionContentKey(NamedTuple):
     """Key of a partition: the spec, its values, and the content of its files."""
 
     spec_id: int
@@ -478,7 +485,7 @@ class Key(NamedTuple):
 
 
 @define
-class Sums:
+class ChangedFileSums:
     """Signed sums over file changes; the newest creation time over all of them."""
 
     record_count: int = 0
@@ -506,15 +513,15 @@ class Sums:
         )
 
 
-def file_rows(scan: Scan) -> Iterator[Row]:
+def file_rows(scan: LogScan) -> Iterator[Row]:
     """Yield a row of `FILES` for every added or deleted file."""
-    for step, event, names in _snapshots(scan):
+    for step, event, names in _snapshots_with_names(scan):
         here = (*place(step), event.snapshot_id)
         for each in scan.files(step, event):
-            yield (*here, *_file(each, names))
+            yield (*here, *_file_row(each, names))
 
 
-def _file(change: FileChange, names: Names) -> Row:
+def _file_row(change: FileChange, names: Names) -> Row:
     return (
         change.kind,
         change.path,
@@ -529,78 +536,82 @@ def _file(change: FileChange, names: Names) -> Row:
         change.file_size_in_bytes,
         change.creation_time,
         change.field_ids,
-        _present(change.first_row_id),
-        _items(change.value_counts),
-        _items(change.null_value_counts),
-        _items(change.lower_bounds),
-        _items(change.upper_bounds),
-        _present(change.extra_files),
-        _present(change.sort_order_id),
-        _present(change.equality_ids),
-        _present(change.referenced_data_file),
-        _present(change.content_offset),
-        _present(change.content_size_in_bytes),
+        _none_if_unset(change.first_row_id),
+        _mapping_items(change.value_counts),
+        _mapping_items(change.null_value_counts),
+        _mapping_items(change.lower_bounds),
+        _mapping_items(change.upper_bounds),
+        _none_if_unset(change.extra_files),
+        _none_if_unset(change.sort_order_id),
+        _none_if_unset(change.equality_ids),
+        _none_if_unset(change.referenced_data_file),
+        _none_if_unset(change.content_offset),
+        _none_if_unset(change.content_size_in_bytes),
     )
 
 
-def partition_change_rows(scan: Scan) -> Iterator[Row]:
+def partition_change_rows(scan: LogScan) -> Iterator[Row]:
     """Yield a row of `PARTITION_CHANGES` for every partition that a snapshot changed."""
-    for step, event, names in _snapshots(scan):
-        found: dict[Key, Sums] = {}
-        _sum_up(found, scan.files(step, event))
+    for step, event, names in _snapshots_with_names(scan):
+        found: dict[PartitionContentKey, ChangedFileSums] = {}
+        _add_changes_to_sums(found, scan.files(step, event))
         here = (*place(step), event.snapshot_id)
         for key, sums in found.items():
-            yield (*here, *_partition(key, names), *sums.row())
+            yield (*here, *_partition_values(key, names), *sums.row())
 
 
-def partition_rows(scan: Scan) -> Iterator[Row]:
+def partition_rows(scan: LogScan) -> Iterator[Row]:
     """Yield a row of `PARTITIONS` for every partition that has files at the scan's end.
 
     The scan begins at version 0. Memory grows with the number of partitions, not of files.
     """
-    found: dict[Key, Sums] = {}
-    for step, event, _ in _snapshots(scan):
-        _sum_up(found, scan.files(step, event))
+    found: dict[PartitionContentKey, ChangedFileSums] = {}
+    for step, event, _ in _snapshots_with_names(scan):
+        _add_changes_to_sums(found, scan.files(step, event))
     state = scan.final()
-    names = names_of(state.specs)
+    names = partition_field_names(state.specs)
     for key, sums in found.items():
         if sums.file_count:
-            yield (state.version, *_partition(key, names), *sums.row())
+            yield (state.version, *_partition_values(key, names), *sums.row())
 
 
-def _sum_up(found: dict[Key, Sums], changes: tuple[FileChange, ...]) -> None:
+def _add_changes_to_sums(
+    found: dict[PartitionContentKey, ChangedFileSums], changes: tuple[FileChange, ...]
+) -> None:
     for each in changes:
-        key = Key(each.spec_id, each.partition, each.content)
+        key = PartitionContentKey(each.spec_id, each.partition, each.content)
         sums = found.get(key)
         if sums is None:
-            sums = found[key] = Sums()
+            sums = found[key] = ChangedFileSums()
         sums.add(each)
 
 
-def _partition(key: Key, names: Names) -> tuple[int, list[Any], str]:
+def _partition_values(key: PartitionContentKey, names: Names) -> tuple[int, list[Any], str]:
     return key.spec_id, as_text(names[key.spec_id], key.values), key.content
 
 
-def _snapshots(scan: Scan) -> Iterator[tuple[TransactionStep[TableEvent], SnapshotEvent, Names]]:
+def _snapshots_with_names(
+    scan: LogScan,
+) -> Iterator[tuple[TransactionStep[TableEvent], SnapshotEvent, Names]]:
     """Yield every snapshot with the names of the partition fields of all specs so far."""
     names: Names | None = None
     for step, builder in scan.folded():
         if any(isinstance(each, SnapshotAdded) for each in step.transaction.events):
-            _refuse_engines(scan)
-        if names is None or any(map(_lays_out, step.transaction.events)):
-            names = names_of(builder.freeze().specs)
+            _refuse_engine_listed(scan)
+        if names is None or any(map(_is_layout_event, step.transaction.events)):
+            names = partition_field_names(builder.freeze().specs)
         for event in step.snapshots:
             if not (names_lists(event) and _is_before_promotion(scan, step)):
                 yield step, event, names
 
 
-def _is_before_promotion(scan: Scan, step: TransactionStep[TableEvent]) -> bool:
+def _is_before_promotion(scan: LogScan, step: TransactionStep[TableEvent]) -> bool:
     """Return whether a snapshot's files are repeated by the promotion, which lists all files."""
     final = scan.final()
     return final.lists_files and step.commit.version < final.origin.lists_files_since
 
 
-def _refuse_engines(scan: Scan) -> None:
+def _refuse_engine_listed(scan: LogScan) -> None:
     """Reject a table whose files an engine lists; a promoted table lists all files itself."""
     final = scan.final()
     if final.is_mirrored or not final.lists_files:
@@ -611,15 +622,15 @@ def _refuse_engines(scan: Scan) -> None:
         )
 
 
-def _lays_out(event: TableEvent) -> bool:
+def _is_layout_event(event: TableEvent) -> bool:
     return isinstance(event, TableCreated | UpdateKeys | PartitionSpecUpdated)
 
 
-def _items(mapping: dict[int, T] | UnsetType) -> list[tuple[int, T]] | None:
+def _mapping_items(mapping: dict[int, T] | UnsetType) -> list[tuple[int, T]] | None:
     return None if isinstance(mapping, UnsetType) else list(mapping.items())
 
 
-def _present(value: T | UnsetType) -> T | None:
+def _none_if_unset(value: T | UnsetType) -> T | None:
     return None if isinstance(value, UnsetType) else value
 
 
@@ -662,22 +673,22 @@ TAGS = (
 )
 
 
-def snapshot_rows(scan: Scan) -> Iterator[Row]:
+def snapshot_rows(scan: LogScan) -> Iterator[Row]:
     """Yield a row of `SNAPSHOTS` for every snapshot."""
     before = scan.before()
     state = before or scan.final()
     match state.origin:
         case IcebergOrigin():
-            yield from _of_icebergs(scan)
+            yield from _iceberg_snapshot_rows(scan)
         case PaimonOrigin():
-            yield from _of_paimons(scan, before)
+            yield from _paimon_snapshot_rows(scan, before)
         case NativeOrigin() | DeltaOrigin():
-            yield from _of_the_ledgers(scan, before)
+            yield from _ledger_snapshot_rows(scan, before)
         case _:
             assert_never(state.origin)
 
 
-def _of_the_ledgers(scan: Scan, before: TableState | None) -> Iterator[Row]:
+def _ledger_snapshot_rows(scan: LogScan, before: TableState | None) -> Iterator[Row]:
     trail = SnapshotTrail(None, Totals())
     if before is not None:
         trail = SnapshotTrail(before.snapshot, before.totals)
@@ -686,45 +697,57 @@ def _of_the_ledgers(scan: Scan, before: TableState | None) -> Iterator[Row]:
             trail.apply(event, event.schema_id, step.effective_millis)
             snapshot = snapshot_of(event, trail.newest_millis)
             sums = trail.totals()
-            yield (*place(step), step.effective_millis * 1000, *_row(event, snapshot, sums))
+            yield (
+                *place(step),
+                step.effective_millis * 1000,
+                *_snapshot_row(event, snapshot, sums),
+            )
 
 
-def _of_paimons(scan: Scan, before: TableState | None) -> Iterator[Row]:
+def _paimon_snapshot_rows(scan: LogScan, before: TableState | None) -> Iterator[Row]:
     """Yield a Paimon source's snapshots: ids may be reused, and file counts are unknown.
 
     Snapshots of the ledger since it owns the table have file counts.
     """
-    paimon = None if before is None else before.imported_from(PaimonOrigin)
+    paimon = None if before is None else before.origin_of_kind(PaimonOrigin)
     for step, builder in scan.folded():
-        trail = None if builder.lists_elsewhere or paimon is None else paimon.going_on()
-        paimon = builder.freeze().imported_from(PaimonOrigin)
+        trail = (
+            None if builder.source_lists_files or paimon is None else paimon.next_snapshot_trail()
+        )
+        paimon = builder.freeze().origin_of_kind(PaimonOrigin)
         for event in step.snapshots:
             snapshot = snapshot_of(event, step.effective_millis)
             sums = paimon_totals(snapshot)
             if trail is not None:
                 trail.apply(event, event.schema_id, step.effective_millis)
                 sums = trail.totals()
-            yield (*place(step), step.effective_millis * 1000, *_row(event, snapshot, sums))
+            yield (
+                *place(step),
+                step.effective_millis * 1000,
+                *_snapshot_row(event, snapshot, sums),
+            )
 
 
-def _of_icebergs(scan: Scan) -> Iterator[Row]:
+def _iceberg_snapshot_rows(scan: LogScan) -> Iterator[Row]:
     """Yield the engines' snapshots, and the ledger's once it owns the table."""
     for step, builder in scan.folded():
         for added in step.transaction.events:
             if isinstance(added, SnapshotAdded):
-                yield (*place(step), *_of_iceberg(added.snapshot, None))
+                yield (*place(step), *_iceberg_summary_row(added.snapshot, None))
         own = tuple(step.snapshots)
         if own:
-            there = builder.freeze().imported_from(IcebergOrigin).snapshots
-            made = ((_target(event), there[event.snapshot_id]) for event in own)
-            yield from ((*place(step), *_of_iceberg(each, target)) for target, each in made)
+            there = builder.freeze().origin_of_kind(IcebergOrigin).snapshots
+            made = ((_rollback_target(event), there[event.snapshot_id]) for event in own)
+            yield from (
+                (*place(step), *_iceberg_summary_row(each, target)) for target, each in made
+            )
 
 
-def _target(event: SnapshotEvent) -> int | None:
+def _rollback_target(event: SnapshotEvent) -> int | None:
     return event.target_snapshot_id if isinstance(event, RolledBack) else None
 
 
-def _row(event: SnapshotEvent, snapshot: Snapshot, after: Totals) -> Row:
+def _snapshot_row(event: SnapshotEvent, snapshot: Snapshot, after: Totals) -> Row:
     properties = snapshot.properties
     return (
         snapshot.id,
@@ -732,7 +755,7 @@ def _row(event: SnapshotEvent, snapshot: Snapshot, after: Totals) -> Row:
         snapshot.commit_kind,
         snapshot.commit_user,
         snapshot.commit_identifier,
-        _target(event),
+        _rollback_target(event),
         event.delta_record_count,
         event.delta_file_count,
         event.delta_file_size_in_bytes,
@@ -746,11 +769,11 @@ def _row(event: SnapshotEvent, snapshot: Snapshot, after: Totals) -> Row:
     )
 
 
-def _of_iceberg(added: IcebergSnapshot, target_snapshot_id: int | None) -> Row:
+def _iceberg_summary_row(added: IcebergSnapshot, target_snapshot_id: int | None) -> Row:
     """Return a row from an Iceberg snapshot's summary; missing totals are -1, deltas 0."""
     snapshot, change, after = (
         iceberg_snapshot(added, UNKNOWN),
-        iceberg_changes(added),
+        iceberg_delta_totals(added),
         iceberg_totals(added),
     )
     return (
@@ -774,7 +797,7 @@ def _of_iceberg(added: IcebergSnapshot, target_snapshot_id: int | None) -> Row:
     )
 
 
-def tag_rows(scan: Scan) -> Iterator[Row]:
+def tag_rows(scan: LogScan) -> Iterator[Row]:
     """Yield a row of `TAGS` for every tag at the scan's end, by name."""
     state = scan.final()
     for name in sorted(state.tags):
@@ -796,17 +819,17 @@ TABLE = (
 
 
 @frozen
-class ByRow:
+class RowReader:
     """Rows of a view as tuples: for views of few rows."""
 
-    of: Callable[[Scan], Iterator[Row]]
+    of: Callable[[LogScan], Iterator[Row]]
 
 
 @frozen
-class ByColumn:
+class ArrayReader:
     """Rows of a view as Arrow arrays of some columns: for views of millions of rows."""
 
-    of: Callable[[Scan, Sequence[Column]], Iterator[Arrays]]
+    of: Callable[[LogScan, Sequence[Column]], Iterator[Arrays]]
 
 
 @frozen
@@ -824,7 +847,7 @@ class View:
 
     name: str
     own: tuple[Column, ...]
-    rows: ByRow | ByColumn
+    rows: RowReader | ArrayReader
     is_history: bool = True
     from_start: bool = False
 
@@ -842,14 +865,16 @@ class View:
 VIEWS = {
     each.name: each
     for each in (
-        View("commits", COMMITS, ByRow(commit_rows)),
-        View("events", EVENTS, ByColumn(event_arrays)),
-        View("columns", COLUMNS, ByRow(column_rows)),
-        View("snapshots", SNAPSHOTS, ByRow(snapshot_rows)),
-        View("tags", TAGS, ByRow(tag_rows), is_history=False),
-        View("files", FILES, ByRow(file_rows)),
-        View("partition_changes", PARTITION_CHANGES, ByRow(partition_change_rows)),
-        View("partitions", PARTITIONS, ByRow(partition_rows), is_history=False, from_start=True),
+        View("commits", COMMITS, RowReader(commit_rows)),
+        View("events", EVENTS, ArrayReader(event_arrays)),
+        View("columns", COLUMNS, RowReader(column_rows)),
+        View("snapshots", SNAPSHOTS, RowReader(snapshot_rows)),
+        View("tags", TAGS, RowReader(tag_rows), is_history=False),
+        View("files", FILES, RowReader(file_rows)),
+        View("partition_changes", PARTITION_CHANGES, RowReader(partition_change_rows)),
+        View(
+            "partitions", PARTITIONS, RowReader(partition_rows), is_history=False, from_start=True
+        ),
     )
 }
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
-from ledger.decide.table_options import Marked
+from ledger.decide.table_options import MarkedColumns
 from ledger.history.older import schemas_by_id
 from ledger.locations import below
 from ledger.model import types as t
@@ -24,7 +24,7 @@ from ledger.model.arrow_types import FIELD_ID_KEY
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.file_change import FileChange
 from ledger.model.iceberg_layout import PartitionSpec
-from ledger.model.parquet_limits import bounded_table, opened_stream
+from ledger.model.parquet_limits import open_parquet_stream, read_bounded_table
 from ledger.model.single_values import decode_value, unit_digits
 from ledger.model.types import DataType
 from ledger.model.types.text import format_type
@@ -82,17 +82,17 @@ def distinct_bytes(
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    places = _places(file.schema_arrow, wanted, field_ids=field_ids)
+    places = _columns_in_file(file.schema_arrow, wanted, field_ids=field_ids)
     for each, name in places.items():
         for batch in file.iter_batches(_ROWS_AT_ONCE, columns=[name], use_threads=False):
             values = pc.drop_null(pc.unique(batch.column(0)))
             if pa.types.is_dictionary(values.type):
                 values = values.dictionary_decode()
             if len(values):
-                yield each.field_id, encoded(values, each.type)
+                yield each.field_id, encode_single_values(values, each.type)
 
 
-def _places(
+def _columns_in_file(
     schema: pa.Schema, wanted: tuple[WantedColumn, ...], *, field_ids: bool
 ) -> Mapping[WantedColumn, str]:
     """Return the file's columns by wanted column; one that it lacks holds no values."""
@@ -106,20 +106,20 @@ def _places(
     return {each: by_id[each.field_id] for each in wanted if each.field_id in by_id}
 
 
-def encoded(values: pa.Array, data_type: t.DataType) -> pa.Array:
+def encode_single_values(values: pa.Array, data_type: t.DataType) -> pa.Array:
     """Return values as the bytes of a type, after promotion of a file's own type.
 
     Example:
         >>> import pyarrow as pa
-        >>> encoded(pa.array([34], pa.int32()), t.BigIntType())[0].as_py().hex()
+        >>> encode_single_values(pa.array([34], pa.int32()), t.BigIntType())[0].as_py().hex()
         '2200000000000000'
-        >>> encoded(pa.array(["a"]), t.VarCharType(9)).to_pylist()
+        >>> encode_single_values(pa.array(["a"]), t.VarCharType(9)).to_pylist()
         [b'a']
     """
     import pyarrow as pa
 
     if isinstance(data_type, t.TimeType | t.TimestampType | t.LocalZonedTimestampType):
-        return _fixed(_in_units(values, data_type), "<i8")
+        return _pack_fixed_width(_temporal_to_integers(values, data_type), "<i8")
     if isinstance(data_type, t.DecimalType):
         exact = values.cast(pa.decimal128(data_type.precision, data_type.scale)).to_pylist()
         numbers = (int(each.scaleb(data_type.scale)) for each in exact)
@@ -127,7 +127,7 @@ def encoded(values: pa.Array, data_type: t.DataType) -> pa.Array:
     casts, form = _CASTS[type(data_type)]
     for each in casts:
         values = values.cast(pa.type_for_alias(each))
-    return _fixed(values, form) if form else values
+    return _pack_fixed_width(values, form) if form else values
 
 
 _CASTS: dict[type[t.DataType], tuple[tuple[str, ...], str]] = {
@@ -142,7 +142,7 @@ _CASTS: dict[type[t.DataType], tuple[tuple[str, ...], str]] = {
 }
 
 
-def _in_units(
+def _temporal_to_integers(
     values: pa.Array, data_type: t.TimeType | t.TimestampType | t.LocalZonedTimestampType
 ) -> pa.Array:
     import pyarrow as pa
@@ -155,7 +155,7 @@ def _in_units(
     return values.cast(pa.timestamp(unit, zone)).cast(pa.int64())
 
 
-def _fixed(values: pa.Array, form: str) -> pa.Array:
+def _pack_fixed_width(values: pa.Array, form: str) -> pa.Array:
     import numpy as np
     import pyarrow as pa
 
@@ -223,17 +223,19 @@ def analyze(
     data = [each for each in instant.files if each.content == "data"]
     specs = {each.spec_id: each for each in instant.state.specs}
     # A column that is personal now was so at the instant, too.
-    marked = Marked.of(table.state.schema) or ()
+    marked = MarkedColumns.of(table.state.schema) or ()
     counted = {
         each.id: each.type
         for each in instant.schema.fields
         if is_counted(each.type) and each.id not in marked
     }
     types = {key: format_type(each) for key, each in counted.items()}
-    job = _Job(source, handle_of(table).file_access, _columns(table, counted, data), types, specs)
+    job = _AnalysisJob(
+        source, handle_of(table).file_access, _columns_by_schema(table, counted, data), types, specs
+    )
     missing = job.missing(data)
     job.read(session, missing)
-    sketches = job.united(session, data)
+    sketches = job.merge_sketches(session, data)
     return Analysis(
         instant.state.last_snapshot_id,
         {key: sketches[key][0] if key in sketches else 0 for key in sorted(counted)},
@@ -274,7 +276,7 @@ class _DataFile:
 
 
 @frozen
-class _Job:
+class _AnalysisJob:
     """Analysis of one table.
 
     Attributes:
@@ -293,7 +295,9 @@ class _Job:
 
     def missing(self, data: Iterable[FileChange]) -> list[_DataFile]:
         """Return the files with columns that have no kept sketch."""
-        known = {key for name in self._kept() for key in _keys(self.source, name)}
+        known = {
+            key for name in self._kept_sketch_keys() for key in _read_sketch_keys(self.source, name)
+        }
         root = f"{self.source.url.rstrip('/')}/{self.source.path}"
         found = []
         for each in data:
@@ -305,7 +309,9 @@ class _Job:
             if wanted:
                 url = below(root, each.path)
                 self.access.check(url)
-                constants = tuple(_constants(each, wanted, self.specs[each.spec_id]))
+                constants = tuple(
+                    _identity_partition_values(each, wanted, self.specs[each.spec_id])
+                )
                 found.append(_DataFile(each.path, url, each.field_ids, wanted, constants))
         return found
 
@@ -317,26 +323,32 @@ class _Job:
 
         count = min(len(files), _TASKS_A_CORE * cores_of(spark))
         places = spark.range(0, len(files), 1, count)
-        values = places.mapInArrow(partial(_values, self.access, tuple(files)), _VALUES)
+        values = places.mapInArrow(
+            partial(_read_distinct_values, self.access, tuple(files)), _VALUES
+        )
         sketches = values.groupBy("place", "field_id").agg(
             F.theta_sketch_agg("value").alias("sketch")
         )
-        sketches.mapInArrow(partial(_keep, self.source, tuple(files)), _KEPT).collect()
+        sketches.mapInArrow(partial(_write_sketches, self.source, tuple(files)), _KEPT).collect()
 
-    def united(
+    def merge_sketches(
         self, spark: SparkSession, data: Iterable[FileChange]
     ) -> dict[int, tuple[int, bytes]]:
         """Return the estimate and the merged sketch of each column over some files."""
         from pyspark.sql import functions as F
 
-        names = tuple(self._kept())
+        names = tuple(self._kept_sketch_keys())
         live, types = frozenset(each.path for each in data), dict(self.types)
         if not names:
             return {}
         places = spark.range(0, len(names), 1, min(len(names), cores_of(spark)))
-        sketches = places.mapInArrow(partial(_sketches, self.source, names, live, types), _SKETCHES)
-        united = sketches.groupBy("field_id").agg(F.theta_union_agg("sketch").alias("sketch"))
-        counted = united.select(
+        sketches = places.mapInArrow(
+            partial(_read_live_sketches, self.source, names, live, types), _SKETCHES
+        )
+        merge_sketches = sketches.groupBy("field_id").agg(
+            F.theta_union_agg("sketch").alias("sketch")
+        )
+        counted = merge_sketches.select(
             "field_id", "sketch", F.theta_sketch_estimate("sketch").alias("count")
         )
         return {
@@ -344,12 +356,12 @@ class _Job:
             for each in counted.collect()
         }
 
-    def _kept(self) -> list[str]:
+    def _kept_sketch_keys(self) -> list[str]:
         log = self.source.log()
         return sorted(log.store.keys(f"{folder(log.layout)}/sketches"))
 
 
-def _columns(
+def _columns_by_schema(
     table: Table, now: Mapping[int, DataType], data: Iterable[FileChange]
 ) -> dict[int, tuple[WantedColumn, ...]]:
     """Return, by schema id, the columns to read from its files, by the names in that schema."""
@@ -371,7 +383,7 @@ def _columns(
     return found
 
 
-def _constants(
+def _identity_partition_values(
     file: FileChange, wanted: tuple[WantedColumn, ...], spec: PartitionSpec
 ) -> Iterator[tuple[int, bytes]]:
     types = {each.field_id: each.type for each in wanted}
@@ -382,19 +394,19 @@ def _constants(
                 yield each.source_id, value_to_bytes(value, types[each.source_id])
 
 
-def _keys(source: LogSource, name: str) -> Iterator[tuple[str, int, str]]:
-    rows = _rows(source, name, ["path", "field_id", "type"]).to_pydict()
+def _read_sketch_keys(source: LogSource, name: str) -> Iterator[tuple[str, int, str]]:
+    rows = _read_sketch_columns(source, name, ["path", "field_id", "type"]).to_pydict()
     yield from zip(rows["path"], rows["field_id"], rows["type"], strict=True)
 
 
-def _rows(source: LogSource, name: str, columns: list[str]) -> pa.Table:
+def _read_sketch_columns(source: LogSource, name: str, columns: list[str]) -> pa.Table:
     body = source.log().store.read(name)
     if body is None:
         raise InvalidInputError(f"{name} was deleted while it was read; run it again")
-    return bounded_table(body, name, columns)
+    return read_bounded_table(body, name, columns)
 
 
-def _values(
+def _read_distinct_values(
     access: FileAccess, files: tuple[_DataFile, ...], batches: Iterable[Any]
 ) -> Iterator[Any]:
     """Yield the distinct values of each file's columns; runs on executors."""
@@ -404,24 +416,26 @@ def _values(
         file = files[place]
         system, inside = access.open(file.url)
         with system.open(inside, "rb") as stream:
-            opened = opened_stream(stream, int(system.size(inside)), file.url)
+            opened = open_parquet_stream(stream, int(system.size(inside)), file.url)
             # A column without values gets an empty sketch, so that it counts as analysed.
             for each in file.wanted:
-                yield _batch(place, each.field_id, pa.nulls(1, pa.binary()))
+                yield _value_batch(place, each.field_id, pa.nulls(1, pa.binary()))
             for field_id, value in file.constants:
-                yield _batch(place, field_id, pa.array([value], pa.binary()))
+                yield _value_batch(place, field_id, pa.array([value], pa.binary()))
             for field_id, values in distinct_bytes(opened, file.wanted, field_ids=file.field_ids):
-                yield _batch(place, field_id, values)
+                yield _value_batch(place, field_id, values)
 
 
-def _batch(place: int, field_id: int, values: pa.Array) -> pa.RecordBatch:
+def _value_batch(place: int, field_id: int, values: pa.Array) -> pa.RecordBatch:
     import pyarrow as pa
 
     same = [pa.repeat(pa.scalar(each, pa.int64()), len(values)) for each in (place, field_id)]
     return pa.RecordBatch.from_arrays([*same, values], names=["place", "field_id", "value"])
 
 
-def _keep(source: LogSource, files: tuple[_DataFile, ...], batches: Iterable[Any]) -> Iterator[Any]:
+def _write_sketches(
+    source: LogSource, files: tuple[_DataFile, ...], batches: Iterable[Any]
+) -> Iterator[Any]:
     """Write a task's sketches into one file, named by its digest."""
     import pyarrow as pa
     from pyarrow import parquet
@@ -453,7 +467,7 @@ def _keep(source: LogSource, files: tuple[_DataFile, ...], batches: Iterable[Any
     yield pa.RecordBatch.from_pydict({"name": [name]})
 
 
-def _sketches(
+def _read_live_sketches(
     source: LogSource,
     names: tuple[str, ...],
     live: frozenset[str],
@@ -465,7 +479,9 @@ def _sketches(
 
     seen: set[tuple[str, int]] = set()
     for place in (place for batch in batches for place in batch.column(0).to_pylist()):
-        rows = _rows(source, names[place], ["path", "field_id", "type", "sketch"]).to_pylist()
+        rows = _read_sketch_columns(
+            source, names[place], ["path", "field_id", "type", "sketch"]
+        ).to_pylist()
         mine = [
             each
             for each in rows

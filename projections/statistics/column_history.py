@@ -37,7 +37,7 @@ from ledger.table import Table
 from ledger.table_at import TableAt
 from ledger.table_handle import handle_of
 from projections.manifest_files.lists import names_lists
-from projections.statistics.engine_listed import EngineListed
+from projections.statistics.engine_listed import EngineListedStatistics
 from projections.statistics.query import paimon_rendering_of, rendering_of
 
 if TYPE_CHECKING:
@@ -81,23 +81,23 @@ def column_sums(log: TableLog, at: TableAt) -> tuple[ColumnSums, ...]:
         at: The table at an instant.
     """
     rendering = paimon_rendering_of(at)
-    readings = Readings(log, at.schema)
-    by_path: dict[str, tuple[Mapping[str, str], FilesSums]] = {}
+    readings = StatisticsReadability(log, at.schema)
+    by_path: dict[str, tuple[Mapping[str, str], DataFilesAccumulator]] = {}
     for file in handle_of(at).engine_files_at(at.state):
         if file.content == "data":
             shown = rendering.spec(file.spec_id, json.encode(file.partition).decode())
             if shown.path not in by_path:
-                by_path[shown.path] = dict(shown.items), FilesSums(readings)
+                by_path[shown.path] = dict(shown.items), DataFilesAccumulator(readings)
             by_path[shown.path][1].add(file)
     return tuple(
-        each.summed(spec)
+        each.to_column_sums(spec)
         for _, (spec, sums) in sorted(by_path.items())
         for _, each in sorted(sums.columns.items())
         if each.has_statistics
     )
 
 
-class Readings:
+class StatisticsReadability:
     """Readability of old files' statistics under a newer schema, whose types may differ.
 
     Args:
@@ -139,7 +139,7 @@ class Readings:
 
 
 @define
-class ColumnFiles:
+class ColumnAccumulator:
     """Accumulated statistics of one column over some files.
 
     Attributes:
@@ -171,13 +171,13 @@ class ColumnFiles:
 
         Args:
             file: The file.
-            reading: How its column is read, from `Readings.of`.
+            reading: How its column is read, from `StatisticsReadability.of`.
         """
         rows = file.record_count
-        values = _of(file.value_counts, self.field_id)
-        nulls = _of(file.null_value_counts, self.field_id)
-        lower = _of(file.lower_bounds, self.field_id)
-        upper = _of(file.upper_bounds, self.field_id)
+        values = _get_by_field_id(file.value_counts, self.field_id)
+        nulls = _get_by_field_id(file.null_value_counts, self.field_id)
+        lower = _get_by_field_id(file.lower_bounds, self.field_id)
+        upper = _get_by_field_id(file.upper_bounds, self.field_id)
         has_statistics = not (values is None and nulls is None and lower is None)
         if reading == "null" and not has_statistics:
             values = nulls = rows
@@ -185,13 +185,15 @@ class ColumnFiles:
         self.has_statistics = self.has_statistics or has_statistics
         self.file_count += 1
         self.row_count += rows
-        self.value_count = _plus(self.value_count, values)
-        self.null_count = _plus(self.null_count, nulls)
+        self.value_count = _add_unless_unknown(self.value_count, values)
+        self.null_count = _add_unless_unknown(self.null_count, nulls)
         if self.is_bounded and (nulls is None or nulls < (rows if values is None else values)):
             usable = reading == "bounds"
-            self._bound(self._value(lower, usable=usable), self._value(upper, usable=usable))
+            self._widen_bounds(
+                self._decode_bound(lower, usable=usable), self._decode_bound(upper, usable=usable)
+            )
 
-    def _bound(self, lower: Any, upper: Any) -> None:
+    def _widen_bounds(self, lower: Any, upper: Any) -> None:
         if lower is None or upper is None:
             self.lower = self.upper = None
             self.is_bounded = False
@@ -200,7 +202,7 @@ class ColumnFiles:
         else:
             self.lower, self.upper = min(self.lower, lower), max(self.upper, upper)
 
-    def _value(self, text: str | None, *, usable: bool) -> Value | None:
+    def _decode_bound(self, text: str | None, *, usable: bool) -> Value | None:
         if text is None or not usable:
             return None
         try:
@@ -209,7 +211,7 @@ class ColumnFiles:
             # Invalid bytes give no bound.
             return None
 
-    def summed(self, spec: Mapping[str, str]) -> ColumnSums:
+    def to_column_sums(self, spec: Mapping[str, str]) -> ColumnSums:
         """Return the sums as those of a partition."""
         return ColumnSums(
             spec=spec,
@@ -222,7 +224,7 @@ class ColumnFiles:
         )
 
 
-class FilesSums:
+class DataFilesAccumulator:
     """Accumulated statistics of every column over some data files.
 
     Args:
@@ -230,9 +232,9 @@ class FilesSums:
         files: The initial files.
     """
 
-    def __init__(self, readings: Readings, files: Iterable[FileChange] = ()) -> None:
+    def __init__(self, readings: StatisticsReadability, files: Iterable[FileChange] = ()) -> None:
         self._readings = readings
-        self.columns = {key: ColumnFiles(key, each) for key, each in readings.types.items()}
+        self.columns = {key: ColumnAccumulator(key, each) for key, each in readings.types.items()}
         for each in files:
             self.add(each)
 
@@ -243,11 +245,11 @@ class FilesSums:
             each.add(file, reading.get(key))
 
 
-def _of(values: Any, field_id: int) -> Any:
+def _get_by_field_id(values: Any, field_id: int) -> Any:
     return values.get(field_id) if isinstance(values, dict) else None
 
 
-def _plus(total: int | None, more: int | None) -> int | None:
+def _add_unless_unknown(total: int | None, more: int | None) -> int | None:
     return None if total is None or more is None else total + more
 
 
@@ -276,7 +278,7 @@ floating point exclude NaN. `is_exact` is false where files may hold deleted row
 _EQUALITY_DELETES = "equality-deletes"
 
 
-def columns_at(table: Table, at: TableAt) -> pa.Table:
+def column_statistics_at(table: Table, at: TableAt) -> pa.Table:
     """Return every column of every partition that has data files at an instant.
 
     Args:
@@ -288,13 +290,13 @@ def columns_at(table: Table, at: TableAt) -> pa.Table:
         UnsupportedError: A snapshot of the ledger's own names an engine's manifest lists.
     """
     state = at.state
-    live = _Live(handle_of(table).log, at)
+    live = _LivePartitions(handle_of(table).log, at)
     live.apply(at.files)
     there = sorted(path for path, each in live.partitions.items() if each.data)
-    return _table(live.rows(there, state.version, state.last_snapshot_id))
+    return _column_table(live.rows(there, state.version, state.last_snapshot_id))
 
 
-def columns_by_snapshot(table: Table, at: TableAt) -> pa.Table:
+def column_statistics_by_snapshot(table: Table, at: TableAt) -> pa.Table:
     """Return, for every snapshot up to an instant, the columns of the partitions that it changed.
 
     A row is valid until the next one of its partition. A partition without files has no values: its
@@ -310,18 +312,20 @@ def columns_by_snapshot(table: Table, at: TableAt) -> pa.Table:
         DamagedLogError: A commit or a list of file changes is missing or damaged.
     """
     if at.state.lists_files:
-        changes = _listed_changes(handle_of(table).log, at)
+        changes = _changes_by_snapshot(handle_of(table).log, at)
     else:
-        changes = EngineListed(handle_of(table), at).changes()
-    live = _Live(handle_of(table).log, at)
-    return _table(
+        changes = EngineListedStatistics(handle_of(table), at).changes()
+    live = _LivePartitions(handle_of(table).log, at)
+    return _column_table(
         row
         for version, snapshot_id, files in changes
         for row in live.rows(live.apply(files), version, snapshot_id)
     )
 
 
-def _listed_changes(log: TableLog, at: TableAt) -> Iterator[tuple[int, int, Iterable[FileChange]]]:
+def _changes_by_snapshot(
+    log: TableLog, at: TableAt
+) -> Iterator[tuple[int, int, Iterable[FileChange]]]:
     """Yield the version, the id and the changes of each snapshot up to an instant."""
     state = at.state
     for read in log.commits(0, state.version):
@@ -338,7 +342,7 @@ def _listed_changes(log: TableLog, at: TableAt) -> Iterator[tuple[int, int, Iter
             yield read.commit.version, event.snapshot_id, opened
 
 
-def _table(rows: Iterable[dict[str, Any]]) -> pa.Table:
+def _column_table(rows: Iterable[dict[str, Any]]) -> pa.Table:
     import pyarrow as pa
 
     schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in COLUMNS.items()])
@@ -346,15 +350,15 @@ def _table(rows: Iterable[dict[str, Any]]) -> pa.Table:
 
 
 @define
-class _Partition:
+class _PartitionFiles:
     """A partition's live files, and the statistics of its data files."""
 
-    sums: FilesSums
+    sums: DataFilesAccumulator
     data: dict[str, FileChange] = Factory(dict)
     delete_count: int = 0
 
 
-class _Live:
+class _LivePartitions:
     """The live files, by partition.
 
     Args:
@@ -363,8 +367,8 @@ class _Live:
     """
 
     def __init__(self, log: TableLog, at: TableAt) -> None:
-        self.partitions: dict[str, _Partition] = {}
-        self._readings = Readings(log, at.schema)
+        self.partitions: dict[str, _PartitionFiles] = {}
+        self._readings = StatisticsReadability(log, at.schema)
         self._rendering = rendering_of(at)
         self._names = {key: ".".join(path) for path, key in paths_of(at.schema)}
         self._everywhere = 0
@@ -374,10 +378,10 @@ class _Live:
         changed: dict[str, bool] = {}
         before = bool(self._everywhere)
         for file in files:
-            path = self._path(file)
+            path = self._partition_path(file)
             mine = self.partitions.get(path)
             if mine is None:
-                mine = self.partitions[path] = _Partition(FilesSums(self._readings))
+                mine = self.partitions[path] = _PartitionFiles(DataFilesAccumulator(self._readings))
             lost = False
             if file.content != "data":
                 self._count_deletes(mine, file)
@@ -393,19 +397,19 @@ class _Live:
             if lost:
                 # Bounds without the file must be recomputed from the others.
                 mine = self.partitions[path]
-                mine.sums = FilesSums(self._readings, mine.data.values())
+                mine.sums = DataFilesAccumulator(self._readings, mine.data.values())
         if bool(self._everywhere) != before:
             changed |= {each: False for each in self.partitions if each not in changed}
         return sorted(path for path, lost in changed.items() if lost or self.partitions[path].data)
 
-    def _count_deletes(self, partition: _Partition, file: FileChange) -> None:
+    def _count_deletes(self, partition: _PartitionFiles, file: FileChange) -> None:
         sign = 1 if file.kind == "ADD" else -1
         if file.content == _EQUALITY_DELETES and not file.partition:
             self._everywhere += sign
         else:
             partition.delete_count += sign
 
-    def _path(self, file: FileChange) -> str:
+    def _partition_path(self, file: FileChange) -> str:
         partition = json.encode(file.partition).decode()
         return self._rendering.spec(file.spec_id, partition).path
 
@@ -459,7 +463,7 @@ _READ_ONLY_COMPACT_ORDERED = 2 | 8 | 16
 _HASH_BITS = 64
 
 
-def plain(sketch: bytes) -> bytes:
+def decompress_sketch(sketch: bytes) -> bytes:
     """Return a compact theta sketch without compression; a plain one is unchanged.
 
     Raises:
@@ -467,7 +471,7 @@ def plain(sketch: bytes) -> bytes:
 
     Example:
         >>> two = bytes.fromhex("0104033f011acc930269cb8f136c80ff0b186cffee6f750648")
-        >>> plain(two).hex(" ", 8)
+        >>> decompress_sketch(two).hex(" ", 8)
         '02030300001acc93 020000000000803f 857f40b689c7e534 17c11d528507017b'
     """
     if len(sketch) < _LEAST or sketch[2] != _THETA_FAMILY:
@@ -479,7 +483,7 @@ def plain(sketch: bytes) -> bytes:
             f"theta sketch version {sketch[1]} is unknown: use a newer lakeledger"
         )
     try:
-        return _written(*_read(sketch), seed_hash=sketch[6:8])
+        return _serialize_sketch(*_read(sketch), seed_hash=sketch[6:8])
     except (struct.error, ValueError, IndexError) as error:
         raise InvalidInputError(f"a theta sketch is truncated: {error}") from error
 
@@ -507,7 +511,7 @@ def _read(sketch: bytes) -> tuple[bytes, list[int]]:
     return theta, hashes
 
 
-def _written(theta: bytes, hashes: list[int], *, seed_hash: bytes) -> bytes:
+def _serialize_sketch(theta: bytes, hashes: list[int], *, seed_hash: bytes) -> bytes:
     head = bytes((3 if theta else 2, _PLAIN, _THETA_FAMILY, 0, 0, _READ_ONLY_COMPACT_ORDERED))
     counted = struct.pack("<if", len(hashes), 1.0)
     return head + seed_hash + counted + theta + struct.pack(f"<{len(hashes)}Q", *hashes)

@@ -9,7 +9,7 @@ from attrs import frozen
 from cyclopts import App, Group, Parameter, validators
 
 import projections.statistics.materialise as statistics_files
-from ledger.cli.changes import key_and_value
+from ledger.cli.changes import split_key_and_value
 from ledger.cli.exits import UsageError
 from ledger.cli.families import help_and_example
 from ledger.cli.options import InstantFlags, LedgerFlags
@@ -30,19 +30,22 @@ from ledger.table_handle import handle_of
 from projections.materialising import Difference
 from projections.partition_text import partition_path
 from projections.statistics.analyze import Analysis, analyze
-from projections.statistics.column_history import columns_at, columns_by_snapshot
+from projections.statistics.column_history import (
+    column_statistics_at,
+    column_statistics_by_snapshot,
+)
 from projections.statistics.engine import Engine, Engines
 from projections.statistics.publishing import Published, publishers
-from projections.statistics.query import Counted, Instant, Order, growth, totals
+from projections.statistics.query import Instant, Order, StatisticsSource, growth, totals
 from projections.statistics.questions import (
     TARGET_FILE_SIZE,
     Question,
     Thresholds,
     View,
     answer,
-    asked_of,
     print_answer,
     print_view,
+    statistics_for_question,
 )
 from projections.statistics.questions import document as view_document
 from projections.statistics.report import (
@@ -66,7 +69,7 @@ _DAYS, _LATE_DAYS = 30, 1
 
 @Parameter(name="*", group=Group("For other readers", sort_key=15))
 @frozen
-class Shapes:
+class OutputOptions:
     """Alternative outputs of the statistics."""
 
     view: Annotated[
@@ -100,7 +103,7 @@ class Shapes:
 
 @Parameter(name="*", group=Group("Questions", sort_key=14))
 @frozen
-class Asking:
+class QuestionOptions:
     """Options of a question about a table's partitions and days."""
 
     ask: Annotated[
@@ -146,7 +149,7 @@ class Asking:
 
 
 @frozen
-class WantedTable:
+class TableOutputOptions:
     """Options of the output for one table."""
 
     top: int
@@ -154,18 +157,18 @@ class WantedTable:
     history: bool
     partition: dict[str, str]
     plot: Path | None
-    shapes: Shapes
-    asking: Asking
+    shapes: OutputOptions
+    asking: QuestionOptions
 
 
 def register(app: App) -> None:
     """Add the command `stats`, which can publish for the installed formats."""
-    Shapes.__init__.__annotations__["publish"] = _publishing()
+    OutputOptions.__init__.__annotations__["publish"] = _publish_option()
     text, example = help_and_example(stats)
     app.command(stats, name="stats", help=text, help_epilogue=example)
 
 
-def _publishing() -> Any:
+def _publish_option() -> Any:
     """Return the option `publish`, with the formats that it accepts."""
     there = publishers()
     what = "; or ".join(each.what for each in there.values())
@@ -212,8 +215,8 @@ def stats(  # noqa: PLR0913 - each is an option of the command
             help="auto uses Spark where it is faster, its start included, and logs the reason."
         ),
     ] = "auto",
-    asking: Asking = Asking(),
-    shapes: Shapes = Shapes(),
+    asking: QuestionOptions = QuestionOptions(),
+    shapes: OutputOptions = OutputOptions(),
     when: InstantFlags = InstantFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
@@ -232,28 +235,28 @@ def stats(  # noqa: PLR0913 - each is an option of the command
 
         lakeledger stats nyc.flights --ledger try --publish iceberg
     """
-    one = _is_one(name, every=every)
-    of_one = _one_partition(partition)
-    wanted = WantedTable(top, by, history or bool(partition), of_one, plot, shapes, asking)
-    _refuse_contradictions(wanted, when, one=one, checks=verify or rebuild)
+    one = _names_one_table(name, every=every)
+    of_one = _parse_partition_option(partition)
+    wanted = TableOutputOptions(top, by, history or bool(partition), of_one, plot, shapes, asking)
+    _refuse_conflicting_options(wanted, when, one=one, checks=verify or rebuild)
     screen = place.screen
     with Engines(engine, screen.notice) as engines:
         if verify or rebuild:
-            _check(_tables(place, name), screen, rebuild=rebuild)
+            _verify_or_rebuild(_select_tables(place, name), screen, rebuild=rebuild)
         elif one:
-            _one(_tables(place, name)[0], when, engines, screen, wanted)
+            _print_table(_select_tables(place, name)[0], when, engines, screen, wanted)
         else:
-            _many(place.open(), name, engines, screen, wanted)
+            _print_all_tables(place.open(), name, engines, screen, wanted)
 
 
-def _is_one(name: str | None, *, every: bool) -> bool:
+def _names_one_table(name: str | None, *, every: bool) -> bool:
     if every and name is not None:
         raise UsageError(f"--all means every table, and {name} only some: leave one of them out")
     return name is not None and "." in name
 
 
-def _refuse_contradictions(
-    wanted: WantedTable, when: InstantFlags, *, one: bool, checks: bool
+def _refuse_conflicting_options(
+    wanted: TableOutputOptions, when: InstantFlags, *, one: bool, checks: bool
 ) -> None:
     shapes = wanted.shapes
     shapes_asked = shapes.view or shapes.columns or shapes.analyze or shapes.publish
@@ -269,7 +272,7 @@ def _refuse_contradictions(
             "--verify and --rebuild stand alone: leave --analyze, --at, --ask, --columns, "
             "--history, --partition, --plot, --view and --publish out"
         )
-    _refuse_two_answers(wanted)
+    _refuse_options_beside_ask(wanted)
     for name, each in publishers().items() if when.named() else ():
         if name in shapes.publish and each.makes_snapshot:
             raise UsageError(f"{each.what} is of the newest snapshot: leave the instant out")
@@ -277,7 +280,7 @@ def _refuse_contradictions(
         raise UsageError(f"--plot {wanted.plot}: there is no folder {wanted.plot.parent}; make it")
 
 
-def _refuse_two_answers(wanted: WantedTable) -> None:
+def _refuse_options_beside_ask(wanted: TableOutputOptions) -> None:
     ask, shapes = wanted.asking.ask, wanted.shapes
     if wanted.asking.where is not None and ask != "filter":
         raise UsageError("--where is of --ask filter, which plans it: give both")
@@ -291,8 +294,8 @@ def _refuse_two_answers(wanted: WantedTable) -> None:
         raise UsageError("--columns replaces the report: run the rest without it")
 
 
-def _one_partition(texts: tuple[str, ...]) -> dict[str, str]:
-    pairs = [key_and_value(each) for each in texts]
+def _parse_partition_option(texts: tuple[str, ...]) -> dict[str, str]:
+    pairs = [split_key_and_value(each) for each in texts]
     found = dict(pairs)
     if len(found) < len(pairs):
         raise UsageError(
@@ -302,30 +305,34 @@ def _one_partition(texts: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def _tables(place: LedgerFlags, name: str | None) -> list[Table]:
+def _select_tables(place: LedgerFlags, name: str | None) -> list[Table]:
     if name is not None and "." in name:
         return [place.table(name)]
     lake = place.open()
-    return [lake.table(each) for each in _names(lake, name)]
+    return [lake.table(each) for each in _list_table_names(lake, name)]
 
 
-def _names(lake: Ledger, database: str | None) -> list[str]:
+def _list_table_names(lake: Ledger, database: str | None) -> list[str]:
     databases = lake.databases() if database is None else [database]
     return [f"{each}.{table}" for each in databases for table in lake.tables(each)]
 
 
-def _columns(table: Table, when: InstantFlags, screen: Screen, wanted: WantedTable) -> None:
-    read = columns_by_snapshot if wanted.history else columns_at
+def _print_column_statistics(
+    table: Table, when: InstantFlags, screen: Screen, wanted: TableOutputOptions
+) -> None:
+    read = column_statistics_by_snapshot if wanted.history else column_statistics_at
     rows = read(table, when.of(table)).to_pylist()
     if wanted.partition:
-        rows = _rows_of(rows, wanted.partition)
+        rows = _rows_of_partition(rows, wanted.partition)
     first = list(dict.fromkeys(each["partition"] for each in rows))[: wanted.top]
     shown = [each for each in rows if each["partition"] in first]
     document = {"table": str(table.identifier), "columns": rows}
     screen.result(document, lambda to: print_columns(to, f"{table.identifier}{when}", shown))
 
 
-def _rows_of(rows: list[dict[str, Any]], partition: dict[str, str]) -> list[dict[str, Any]]:
+def _rows_of_partition(
+    rows: list[dict[str, Any]], partition: dict[str, str]
+) -> list[dict[str, Any]]:
     wanted = set(partition_path(partition).split("/"))
     found = [each for each in rows if set(each["partition"].split("/")) == wanted]
     if not found:
@@ -336,12 +343,12 @@ def _rows_of(rows: list[dict[str, Any]], partition: dict[str, str]) -> list[dict
     return found
 
 
-def _one(
-    table: Table, when: InstantFlags, engines: Engines, screen: Screen, wanted: WantedTable
+def _print_table(
+    table: Table, when: InstantFlags, engines: Engines, screen: Screen, wanted: TableOutputOptions
 ) -> None:
     if wanted.shapes.columns:
         # Computed from the log alone: nothing is kept of it.
-        _columns(table, when, screen, wanted)
+        _print_column_statistics(table, when, screen, wanted)
         return
     at = when.of(table)
     chosen = engines.choose(table)
@@ -349,7 +356,7 @@ def _one(
         kept = refreshed_statistics(table, at, chosen, screen.notice, report_progress)
     view, title = wanted.shapes.view, f"{table.identifier}{when}"
     if wanted.asking.ask is not None:
-        _answer(wanted.asking.ask, table, when, kept, screen, wanted)
+        _print_answer_to_question(wanted.asking.ask, table, when, kept, screen, wanted)
     elif view is not None:
         shown = view_document(view, kept, at)
         screen.result(shown, lambda to: print_view(to, title, shown))
@@ -357,10 +364,10 @@ def _one(
         analysis = None
         if wanted.shapes.analyze:
             analysis = analyze(table, at=at, spark=engines.session())
-        _report(table, when, kept, chosen.name, screen, wanted, analysis=analysis)
+        _print_table_report(table, when, kept, chosen.name, screen, wanted, analysis=analysis)
 
 
-def _kept(table: Table, counted: Counted, what: str) -> Kept:
+def _require_kept_statistics(table: Table, counted: StatisticsSource, what: str) -> Kept:
     """Return the kept statistics of a table, for options that need more than an instant.
 
     Raises:
@@ -375,19 +382,23 @@ def _kept(table: Table, counted: Counted, what: str) -> Kept:
     return counted
 
 
-def _answer(
+def _print_answer_to_question(
     ask: Question,
     table: Table,
     when: InstantFlags,
-    kept: Counted,
+    kept: StatisticsSource,
     screen: Screen,
-    wanted: WantedTable,
+    wanted: TableOutputOptions,
 ) -> None:
     at = when.of(table)
     # A named instant is the reference time of the answer, too.
     now = at.state.time_millis if when.named() else now_millis()
     found = answer(
-        ask, asked_of(ask, table, at, kept), handle_of(table).log, at, wanted.asking.bounds(now)
+        ask,
+        statistics_for_question(ask, table, at, kept),
+        handle_of(table).log,
+        at,
+        wanted.asking.bounds(now),
     )
     document = {"table": str(table.identifier), "ask": ask, "answer": found.to_pylist()}
     title = f"{table.identifier}{when}"
@@ -405,13 +416,13 @@ def _answer(
     screen.result(document, text)
 
 
-def _report(  # noqa: PLR0913 - what a report is made of
+def _print_table_report(  # noqa: PLR0913 - what a report is made of
     table: Table,
     when: InstantFlags,
-    kept: Counted,
+    kept: StatisticsSource,
     engine: str,
     screen: Screen,
-    wanted: WantedTable,
+    wanted: TableOutputOptions,
     *,
     analysis: Analysis | None,
 ) -> None:
@@ -419,7 +430,7 @@ def _report(  # noqa: PLR0913 - what a report is made of
     if wanted.partition:
         # Read before anything is published, as it may be missing.
         growth(kept, at, wanted.partition)
-    published = _publish(table, kept, when, wanted.shapes.publish, analysis)
+    published = _publish_statistics(table, kept, when, wanted.shapes.publish, analysis)
     if published:
         at = when.of(table)
     report = report_of(table, kept, at, engine)
@@ -433,9 +444,14 @@ def _report(  # noqa: PLR0913 - what a report is made of
         found = growth(kept, at, of_one) if of_one else totals(kept, at)
         document["history"] = [totals_json(each) for each in found]
     if wanted.plot is not None:
-        from projections.statistics.report import draw
+        from projections.statistics.report import draw_report
 
-        draw(wanted.plot, report, totals(kept, at), lambda version: _time_of(table, version))
+        draw_report(
+            wanted.plot,
+            report,
+            totals(kept, at),
+            lambda version: _source_time_of_version(table, version),
+        )
         document["plot"] = str(wanted.plot)
 
     def text(to: Screen) -> None:
@@ -463,9 +479,9 @@ def _distinct_json(analysis: Analysis, at: Instant) -> dict[str, Any]:
     }
 
 
-def _publish(
+def _publish_statistics(
     table: Table,
-    counted: Counted,
+    counted: StatisticsSource,
     when: InstantFlags,
     formats: tuple[str, ...],
     analysis: Analysis | None,
@@ -473,7 +489,7 @@ def _publish(
     found: list[Published] = []
     if not formats:
         return found
-    kept = _kept(table, counted, "--publish")
+    kept = _require_kept_statistics(table, counted, "--publish")
     wanted = [each for name, each in publishers().items() if name in formats]
     # Checked before anything is published, so that it is all or none.
     for each in wanted:
@@ -494,12 +510,12 @@ def _published_json(published: Published) -> dict[str, Any]:
     }
 
 
-def _many(
-    lake: Ledger, database: str | None, engines: Engines, screen: Screen, wanted: WantedTable
+def _print_all_tables(
+    lake: Ledger, database: str | None, engines: Engines, screen: Screen, wanted: TableOutputOptions
 ) -> None:
     problems: dict[str, LedgerError] = {}
-    tables = _opened(lake, _names(lake, database), problems)
-    by_spark = _counted_by_spark(tables, engines, screen)
+    tables = _open_tables(lake, _list_table_names(lake, database), problems)
+    by_spark = _refresh_with_spark(tables, engines, screen)
     documents = []
     with screen.progress("tables") as report_progress:
         for number, table in enumerate(tables, 1):
@@ -532,7 +548,7 @@ def _many(
         raise problem
 
 
-def _opened(lake: Ledger, names: list[str], problems: dict[str, LedgerError]) -> list[Table]:
+def _open_tables(lake: Ledger, names: list[str], problems: dict[str, LedgerError]) -> list[Table]:
     """Return the tables of some names; add the error of one that cannot be opened to problems."""
     found = []
     for name in names:
@@ -543,7 +559,7 @@ def _opened(lake: Ledger, names: list[str], problems: dict[str, LedgerError]) ->
     return found
 
 
-def _counted_by_spark(tables: list[Table], engines: Engines, screen: Screen) -> set[str]:
+def _refresh_with_spark(tables: list[Table], engines: Engines, screen: Screen) -> set[str]:
     """Return the names of the tables that Spark refreshed, if it is faster for all of them.
 
     Failed tables are retried afterwards, which raises the error.
@@ -556,7 +572,7 @@ def _counted_by_spark(tables: list[Table], engines: Engines, screen: Screen) -> 
     return {each.table for each in found if not each.problem}
 
 
-def _check(tables: list[Table], screen: Screen, *, rebuild: bool) -> None:
+def _verify_or_rebuild(tables: list[Table], screen: Screen, *, rebuild: bool) -> None:
     check = statistics_files.rebuild if rebuild else statistics_files.verify
     found: dict[str, Difference] = {}
     for table in tables:
@@ -596,6 +612,6 @@ def _difference_json(name: str, difference: Difference) -> dict[str, Any]:
     }
 
 
-def _time_of(table: Table, version: int) -> int:
+def _source_time_of_version(table: Table, version: int) -> int:
     """Return the time of a version at its source, Unix milliseconds."""
     return effective_millis(handle_of(table).log.commit_at(version), table.state.corrections)

@@ -15,10 +15,10 @@ from ledger.table_handle import handle_of
 from projections.manifest_files.lists import names_lists
 from projections.statistics.entries import entry_count
 from projections.statistics.materialise import Engine as Keeping
-from projections.statistics.materialise import Local
+from projections.statistics.materialise import LocalEngine
 from projections.statistics.session import active_session, cores_of, spark_session
 from projections.statistics.snapshot_contents import PlacedSnapshot, SnapshotContents
-from projections.statistics.spark_executors import OnSpark
+from projections.statistics.spark_executors import SparkEngine
 from projections.statistics.spark_source import LogSource
 
 if TYPE_CHECKING:
@@ -86,11 +86,11 @@ class Engines:
             MissingDependencyError: Spark was requested, and it or Java is missing.
             InvalidInputError: Spark was requested, and the ledger is in memory.
         """
-        local = Local(handle_of(table).log)
+        local = LocalEngine(handle_of(table).log)
         if self._engine == "local":
             return local
-        session = self._session_if_it_pays([table])
-        return local if session is None else OnSpark(session, LogSource.of(table))
+        session = self._session_if_faster([table])
+        return local if session is None else SparkEngine(session, LogSource.of(table))
 
     def session(self) -> SparkSession:
         """Return the session for jobs that need Spark: the active one, or a new one.
@@ -98,7 +98,7 @@ class Engines:
         Raises:
             MissingDependencyError: pyspark or Java is missing.
         """
-        return self._started or self._session()
+        return self._started or self._start_or_reuse_session()
 
     def session_for(self, tables: Sequence[Table]) -> SparkSession | None:
         """Return the session to refresh many tables; None where this process does it.
@@ -108,13 +108,13 @@ class Engines:
         """
         if self._engine == "local" or not tables:
             return None
-        return self._session_if_it_pays(tables)
+        return self._session_if_faster(tables)
 
-    def _session_if_it_pays(self, tables: Sequence[Table]) -> SparkSession | None:
-        if self._engine == "auto" and (self._missing or not self._pays(tables)):
+    def _session_if_faster(self, tables: Sequence[Table]) -> SparkSession | None:
+        if self._engine == "auto" and (self._missing or not self._is_spark_faster(tables)):
             return None
         try:
-            return self._session()
+            return self._start_or_reuse_session()
         except MissingDependencyError as error:
             if self._engine == "spark":
                 raise
@@ -122,12 +122,16 @@ class Engines:
             self._notice(f"much is to be read; computing on one core, without Spark: {error}")
             return None
 
-    def _pays(self, tables: Sequence[Table]) -> bool:
+    def _is_spark_faster(self, tables: Sequence[Table]) -> bool:
         """Return whether Spark is faster, its start included; send a notice if so."""
         if handle_of(tables[0]).ledger_url.startswith("memory:"):
             return False
         logs = [handle_of(each).log for each in tables]
-        entries = sum(map(expected_entries, logs)) if len(logs) > 1 else new_entries(logs[0])
+        entries = (
+            sum(map(try_estimate_new_entries, logs))
+            if len(logs) > 1
+            else estimate_new_entries(logs[0])
+        )
         active = self._started or active_session()
         here_s = entries / LOCAL_ENTRIES_A_SECOND + A_TABLE_S * len(logs)
         start_s = SPARK_JOBS_S if active is not None else SPARK_START_S + SPARK_JOBS_S
@@ -143,7 +147,7 @@ class Engines:
         )
         return True
 
-    def _session(self) -> SparkSession:
+    def _start_or_reuse_session(self) -> SparkSession:
         active = active_session()
         if active is not None:
             return active
@@ -152,15 +156,15 @@ class Engines:
         return self._started
 
 
-def expected_entries(log: TableLog) -> int:
-    """Return an estimate of `new_entries`; 0 if unreadable, as the refresh raises the error."""
+def try_estimate_new_entries(log: TableLog) -> int:
+    """Return an estimate of new entries; 0 if unreadable, as the refresh raises the error."""
     try:
-        return new_entries(log, looked_at=_LOOKED_AT_OF_MANY)
+        return estimate_new_entries(log, looked_at=_LOOKED_AT_OF_MANY)
     except (LedgerError, OSError):
         return 0
 
 
-def new_entries(log: TableLog, *, looked_at: int | None = None) -> int:
+def estimate_new_entries(log: TableLog, *, looked_at: int | None = None) -> int:
     """Return an estimate of the number of entries that are not counted yet.
 
     Args:
@@ -182,11 +186,13 @@ def new_entries(log: TableLog, *, looked_at: int | None = None) -> int:
     for span in spans if first <= last else ():
         for read in log.commits(*span):
             seen += 1
-            counted += sum(_cost(contents, each) for each in contents.learn(read.commit))
+            counted += sum(
+                _estimate_entry_count(contents, each) for each in contents.learn(read.commit)
+            )
     return counted * (last + 1 - first) // max(1, seen)
 
 
-def _cost(contents: SnapshotContents, placed: PlacedSnapshot) -> int:
+def _estimate_entry_count(contents: SnapshotContents, placed: PlacedSnapshot) -> int:
     """Return an estimate of a snapshot's number of entries, from its manifest list."""
     if not names_lists(placed.event):
         return entry_count(placed.event)

@@ -42,7 +42,7 @@ class MissingFileError(DamagedLogError):
 
 
 @contextmanager
-def named_by(snapshot_id: int) -> Iterator[None]:
+def add_snapshot_to_errors(snapshot_id: int) -> Iterator[None]:
     """Add the snapshot's id to errors about damaged files."""
     try:
         yield
@@ -207,7 +207,7 @@ Row = tuple[int, str, str, int, int, int, int, str]
 """A manifest's entry for one file: the columns of `FOUND` after the position."""
 
 
-def table_of(parts: Iterable[ManifestPart]) -> pa.Table:
+def parts_to_table(parts: Iterable[ManifestPart]) -> pa.Table:
     """Return parts as rows of `PARTS`."""
     import pyarrow as pa
 
@@ -215,18 +215,18 @@ def table_of(parts: Iterable[ManifestPart]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=arrow_schema(PARTS))
 
 
-def parts_of(batch: pa.RecordBatch | pa.Table) -> Iterator[ManifestPart]:
+def parts_from_batch(batch: pa.RecordBatch | pa.Table) -> Iterator[ManifestPart]:
     """Yield the parts of rows of `PARTS`."""
     return (ManifestPart(**row) for row in batch.to_pylist())
 
 
-def without_common(parts: Sequence[ManifestPart]) -> list[ManifestPart]:
+def drop_cancelled_parts(parts: Sequence[ManifestPart]) -> list[ManifestPart]:
     """Return parts without those that are both added and deleted, which cancel out.
 
     Example:
         >>> old, new = (ManifestPart(version=3, snapshot_id=3, dialect="paimon", file=each)
         ...             for each in "ab")
-        >>> [each.file for each in without_common([old, new, attrs.evolve(old, sign=-1)])]
+        >>> [each.file for each in drop_cancelled_parts([old, new, attrs.evolve(old, sign=-1)])]
         ['b']
     """
     sums: dict[tuple[str, str, int], int] = {}
@@ -264,7 +264,7 @@ The changes of the first snapshot are its contents, since earlier ones are unkno
 
 
 @frozen
-class NamedList:
+class NamedManifestList:
     """A manifest list that a snapshot names.
 
     Attributes:
@@ -281,7 +281,7 @@ class ListedManifest:
     """A manifest in a manifest list; see `ManifestPart`.
 
     Attributes:
-        path: As in `NamedList`.
+        path: As in `NamedManifestList`.
         size: Its size in bytes.
         count: The number of selected entries, as far as its list has it.
         adder: The snapshot whose changes alone are selected, by the engine's id.
@@ -318,7 +318,7 @@ class EngineManifests(Protocol):
     def has_named(self, event: SnapshotCommitted) -> bool:
         """Return whether the lists that a snapshot names are of the format's engines."""
 
-    def lists(self, event: SnapshotCommitted, asked: Asked) -> Iterator[NamedList]:
+    def lists(self, event: SnapshotCommitted, asked: Asked) -> Iterator[NamedManifestList]:
         """Yield the lists that a snapshot names for a selection."""
 
     def listed(
@@ -348,7 +348,7 @@ class EngineManifests(Protocol):
         """
 
 
-class InstalledManifests:
+class InstalledManifestDecoders:
     """The manifest decoders of the installed formats; each is imported on first use."""
 
     def __init__(self) -> None:
@@ -376,7 +376,7 @@ class InstalledManifests:
         )
 
 
-def manifests_of(format_name: str) -> EngineManifests:
+def manifest_decoder_of(format_name: str) -> EngineManifests:
     """Return a format's decoder of its engines' manifests.
 
     Raises:

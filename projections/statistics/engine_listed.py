@@ -27,7 +27,7 @@ from ledger.state.table import TableState
 from ledger.table_at import TableAt
 from ledger.table_handle import TableHandle
 from projections.statistics.definition import ENTRIES, arrow_schema, content_of
-from projections.statistics.fold import concatenated, deltas
+from projections.statistics.fold import concat_rows, deltas
 from projections.statistics.tile_rows import Tile
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _SAME = ("path", "content", "spec_id", "partition", "record_count", "file_size_i
 
 
 @frozen(slots=False)
-class EngineListed:
+class EngineListedStatistics:
     """Statistics of a table at an instant at which its engine lists its files; see `Kept`.
 
     Attributes:
@@ -57,18 +57,18 @@ class EngineListed:
     @property
     def opening_snapshot_id(self) -> int | None:
         """The oldest existing snapshot, if earlier ones were removed; else None."""
-        if self.line and engine_origin(self.at.state).follows_one(self.line[0]):
+        if self.line and engine_origin(self.at.state).has_parent(self.line[0]):
             return self.line[0]
         return None
 
     @cached_property
     def line(self) -> tuple[int, ...]:
         """The existing ancestors of the instant's snapshot, oldest first, it included."""
-        return line_of(self.at.state)
+        return existing_ancestors(self.at.state)
 
     def up_to(self, version: int, snapshot_id: int) -> Iterator[pa.Table]:
         """Yield rows that add up to the instant: its live files, as if one snapshot added all."""
-        yield self._rows([(version, snapshot_id, (), self._live())])
+        yield self._fold_differences([(version, snapshot_id, (), self._live_files())])
 
     def history(self, version: int, snapshot_id: int) -> Iterator[pa.Table]:
         """Yield the changes of each snapshot of the instant's line, oldest first.
@@ -77,7 +77,7 @@ class EngineListed:
         several, and their ids are not ordered; `version_of` maps them to the version.
         """
         del version, snapshot_id
-        yield self._rows(self._steps())
+        yield self._fold_differences(self._snapshot_differences())
 
     def deltas(self, last: int) -> Iterator[pa.Table]:
         """Yield the rows of `history`."""
@@ -86,8 +86,10 @@ class EngineListed:
     def block(self, block: Tile, last: int) -> pa.Table:
         """Return the changes of the instant's own snapshot."""
         del block
-        before = self._files(self.line[-2]) if len(self.line) > 1 else ()
-        return self._rows([(last, self.at.state.last_snapshot_id, before, self._live())])
+        before = self._files_of_snapshot(self.line[-2]) if len(self.line) > 1 else ()
+        return self._fold_differences(
+            [(last, self.at.state.last_snapshot_id, before, self._live_files())]
+        )
 
     def version_of(self, version: int, snapshot_id: int) -> int:
         """Return the commit that imported a snapshot, by its id or its place."""
@@ -104,8 +106,8 @@ class EngineListed:
 
         Deleted files come first.
         """
-        for place, snapshot_id, before, after in self._steps():
-            came, gone = _difference(before, after)
+        for place, snapshot_id, before, after in self._snapshot_differences():
+            came, gone = _diff_files(before, after)
             files = [*(replace(each, kind="DELETE") for each in gone), *came]
             yield self.version_of(place, snapshot_id), snapshot_id, files
 
@@ -117,27 +119,31 @@ class EngineListed:
         state = self.at.state
         moments = self.moments(state)
         for snapshot_id in state.snapshot_ids:
-            yield moments.of_snapshot(0, snapshot_id), snapshot_id, self._files(snapshot_id)
+            yield (
+                moments.of_snapshot(0, snapshot_id),
+                snapshot_id,
+                self._files_of_snapshot(snapshot_id),
+            )
 
-    def _steps(self) -> Iterator[_Step]:
+    def _snapshot_differences(self) -> Iterator[_Step]:
         before: tuple[FileChange, ...] = ()
         for place, snapshot_id in enumerate(self.line, -len(self.line)):
-            after = self._files(snapshot_id)
+            after = self._files_of_snapshot(snapshot_id)
             yield place, snapshot_id, before, after
             before = after
 
-    def _files(self, snapshot_id: int) -> tuple[FileChange, ...]:
+    def _files_of_snapshot(self, snapshot_id: int) -> tuple[FileChange, ...]:
         if snapshot_id == self.at.state.last_snapshot_id:
-            return self._live()
+            return self._live_files()
         instant = SnapshotInstant(snapshot_id)
         state = self.table.state_at(self.table.state, instant)
         return self.table.engine_files_at(state)
 
-    def _live(self) -> tuple[FileChange, ...]:
+    def _live_files(self) -> tuple[FileChange, ...]:
         return self.table.engine_files_at(self.at.state)
 
-    def _rows(self, steps: Iterable[_Step]) -> pa.Table:
-        return concatenated(deltas([_entries(each)]) for each in steps)
+    def _fold_differences(self, steps: Iterable[_Step]) -> pa.Table:
+        return concat_rows(deltas([_entries_of_difference(each)]) for each in steps)
 
 
 _Step = tuple[int, int, tuple[FileChange, ...], tuple[FileChange, ...]]
@@ -162,12 +168,14 @@ class SnapshotMoments:
 
     def of_snapshot(self, _version: int, snapshot_id: int) -> int:
         """Return the time of a snapshot, Unix milliseconds."""
-        return engine_origin(self.state).made_at(snapshot_id)
+        return engine_origin(self.state).snapshot_time_millis(snapshot_id)
 
 
-def line_of(state: TableState) -> tuple[int, ...]:
+def existing_ancestors(state: TableState) -> tuple[int, ...]:
     """Return the existing ancestors of a state's snapshot, oldest first, it included."""
-    return () if state.snapshot is None else engine_origin(state).line_to(state.snapshot.id)
+    return (
+        () if state.snapshot is None else engine_origin(state).snapshot_lineage(state.snapshot.id)
+    )
 
 
 def engine_origin(state: TableState) -> IcebergOrigin | PaimonOrigin:
@@ -183,15 +191,15 @@ def engine_origin(state: TableState) -> IcebergOrigin | PaimonOrigin:
             raise UnsupportedError(f"no engine lists files of table {state.table_id}")
 
 
-def _entries(step: _Step) -> pa.Table:
+def _entries_of_difference(step: _Step) -> pa.Table:
     """Return rows of `ENTRIES`: the files that one snapshot added and deleted, and its own row."""
     import pyarrow as pa
 
     version, snapshot_id, before, after = step
-    came, gone = _difference(before, after)
+    came, gone = _diff_files(before, after)
     changes = [(1, each) for each in came] + [(-1, each) for each in gone]
     rows: list[tuple[object, ...]] = [(version, snapshot_id, None, None, None, 0, 0, 0, None)]
-    rows += [(version, snapshot_id, *_row(sign, each)) for sign, each in changes]
+    rows += [(version, snapshot_id, *_entry_row(sign, each)) for sign, each in changes]
     schema = arrow_schema(ENTRIES)
     columns = [
         pa.array([row[place] for row in rows], each.type) for place, each in enumerate(schema)
@@ -199,20 +207,20 @@ def _entries(step: _Step) -> pa.Table:
     return pa.table(columns, schema=schema)
 
 
-def _difference(
+def _diff_files(
     before: Iterable[FileChange], after: Iterable[FileChange]
 ) -> tuple[list[FileChange], list[FileChange]]:
     """Return the added files, and the deleted ones."""
-    old, new = ({_same(each): each for each in files} for files in (before, after))
+    old, new = ({_file_identity(each): each for each in files} for files in (before, after))
     came = [each for key, each in new.items() if key not in old]
     return came, [each for key, each in old.items() if key not in new]
 
 
-def _same(file: FileChange) -> tuple[object, ...]:
+def _file_identity(file: FileChange) -> tuple[object, ...]:
     return tuple(getattr(file, name) for name in _SAME)
 
 
-def _row(sign: int, file: FileChange) -> tuple[int, str, str, int, int, int, int]:
+def _entry_row(sign: int, file: FileChange) -> tuple[int, str, str, int, int, int, int]:
     return (
         file.spec_id,
         msgspec.json.encode(file.partition).decode(),

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Raw, UnsetType, json
 
 from ledger.events.snapshots import ChangesReference, RolledBack, SnapshotEvent
-from ledger.files.change_lists import event_files, parsed
+from ledger.files.change_lists import event_files, read_changes_table
 from ledger.history.older import TableLog, schemas
 from ledger.log.time_travel import head_state
 from ledger.model.errors import DamagedLogError
@@ -36,9 +36,9 @@ from projections.statistics.engine_files import (
     ManifestPart,
     ManifestReader,
     Row,
+    add_snapshot_to_errors,
     compared,
-    manifests_of,
-    named_by,
+    manifest_decoder_of,
 )
 from projections.statistics.snapshot_contents import PlacedSnapshot, SnapshotContents, is_readable
 
@@ -80,8 +80,8 @@ class PartReader:
         """Return the selected entries of a part, as rows of `FOUND`; raises as `entries`."""
         import pyarrow as pa
 
-        with named_by(part.snapshot_id):
-            rows = list(self._rows(part))
+        with add_snapshot_to_errors(part.snapshot_id):
+            rows = list(self._rows_of_part(part))
         spec_ids, partitions, contents, signs, *rest, paths = (
             map(list, zip(*rows, strict=True)) if rows else [[] for _ in FOUND[2:]]
         )
@@ -98,24 +98,24 @@ class PartReader:
         ]
         return pa.table(columns, schema=arrow_schema(FOUND))
 
-    def _rows(self, part: ManifestPart) -> Iterator[Row]:
+    def _rows_of_part(self, part: ManifestPart) -> Iterator[Row]:
         if part.dialect == LEDGER:
-            return self._listed(part)
+            return self._listed_rows(part)
         size = None if part.size < 0 else part.size
         body = self._contents.files.read(part.file, size, part.snapshot_id)
         if part.dialect not in self._readers:
-            manifests = manifests_of(part.dialect)
+            manifests = manifest_decoder_of(part.dialect)
             self._readers[part.dialect] = manifests.reader(
-                self._state(), lambda: schemas(self._log)
+                self._head_state(), lambda: schemas(self._log)
             )
         return self._readers[part.dialect](body, part)
 
-    def _state(self) -> TableState:
+    def _head_state(self) -> TableState:
         if self._log.head is None:
             self._log.refresh()
         return head_state(self._log)
 
-    def _listed(self, part: ManifestPart) -> Iterator[Row]:
+    def _listed_rows(self, part: ManifestPart) -> Iterator[Row]:
         """Yield the entries of a snapshot that lists its files in the ledger."""
         event = self._contents.at(part.adder).event
         for each in event_files(self._log.store, self._log.layout, event):
@@ -138,7 +138,7 @@ class Opening(msgspec.Struct, frozen=True, rename="camel"):
     snapshot_id: int
 
 
-def opening_of(log: TableLog, first: int, counted: int) -> Opening | None:
+def find_opening(log: TableLog, first: int, counted: int) -> Opening | None:
     """Return the start of the statistics; None if everything can be read, as in most tables.
 
     Reads the table's commits only if it has expired snapshots that are not counted yet.
@@ -156,15 +156,15 @@ def opening_of(log: TableLog, first: int, counted: int) -> Opening | None:
     if head is None or head.earliest_snapshot_id <= counted + 1:
         return None
     contents = SnapshotContents(log)
-    doubtful = list(_doubtful(log, contents, head, first))
+    doubtful = list(_possibly_expired_snapshots(log, contents, head, first))
     while doubtful:
         last = doubtful.pop()
         if not is_readable(contents, last, whole=False):
-            return _after(log, contents, last)
+            return _opening_after(log, contents, last)
     return None
 
 
-def _doubtful(
+def _possibly_expired_snapshots(
     log: TableLog, contents: SnapshotContents, head: TableState, first: int
 ) -> Iterator[PlacedSnapshot]:
     """Yield snapshots whose manifest lists may be deleted after expiry, in order."""
@@ -179,7 +179,7 @@ def _doubtful(
                 yield placed
 
 
-def _after(log: TableLog, contents: SnapshotContents, lost: PlacedSnapshot) -> Opening:
+def _opening_after(log: TableLog, contents: SnapshotContents, lost: PlacedSnapshot) -> Opening:
     for snapshot_id in range(lost.snapshot_id, head_state(log).last_snapshot_id + 1):
         placed = contents.at(snapshot_id)
         if is_readable(contents, placed, whole=True):
@@ -220,7 +220,7 @@ _PLAIN = "parquet"
 """The most frequent file format, which deletion vectors do not have."""
 
 
-class _Entry(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+class _FileEntry(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """The fields of a FileChange that the statistics need; other keys are skipped."""
 
     record_count: int
@@ -233,7 +233,7 @@ class _Entry(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     spec_id: int = 0
 
 
-_DECODER = msgspec.json.Decoder(list[_Entry])
+_DECODER = msgspec.json.Decoder(list[_FileEntry])
 
 
 def entries(
@@ -256,15 +256,19 @@ def entries(
     """
     contents = SnapshotContents(log)
     reader = PartReader(log, contents)
-    return _entries(_planned(log, contents, (first, last), opening), log, reader)
+    return _read_planned_entries(
+        _plan_snapshot_parts(log, contents, (first, last), opening), log, reader
+    )
 
 
 def listed_entries(
     log: TableLog, first: int, last: int, opening: Opening | None = None
 ) -> Iterator[pa.Table]:
     """Yield the rows of `entries` that need no manifest; as `entries`."""
-    contents = _Unread(log)
-    return _entries(_planned(log, contents, (first, last), opening), log, None)
+    contents = _InlineContents(log)
+    return _read_planned_entries(
+        _plan_snapshot_parts(log, contents, (first, last), opening), log, None
+    )
 
 
 def manifest_parts(
@@ -272,12 +276,12 @@ def manifest_parts(
 ) -> Iterator[list[ManifestPart]]:
     """Yield the parts to read for the other rows of `entries`, by snapshot; as `entries`."""
     contents = SnapshotContents(log)
-    for _, parts in _planned(log, contents, (first, last), opening):
+    for _, parts in _plan_snapshot_parts(log, contents, (first, last), opening):
         if parts:
             yield parts
 
 
-class _Unread(SnapshotContents):
+class _InlineContents(SnapshotContents):
     """Contents of snapshots that list their files; manifest lists are not read."""
 
     def changes(self, snapshot: PlacedSnapshot) -> list[ManifestPart] | None:
@@ -288,7 +292,7 @@ class _Unread(SnapshotContents):
         return []
 
 
-def _planned(
+def _plan_snapshot_parts(
     log: TableLog, contents: SnapshotContents, span: tuple[int, int], opening: Opening | None
 ) -> Iterator[tuple[PlacedSnapshot, list[ManifestPart] | None]]:
     """Yield the counted snapshots, each with its parts; None where it lists its files."""
@@ -301,12 +305,12 @@ def _planned(
                 yield placed, contents.live(placed)
 
 
-def _entries(
+def _read_planned_entries(
     planned: Iterator[tuple[PlacedSnapshot, list[ManifestPart] | None]],
     log: TableLog,
     reader: PartReader | None,
 ) -> Iterator[pa.Table]:
-    rows = _Rows()
+    rows = _EntryBuffer()
     for placed, parts in planned:
         event, place = placed.event, (placed.version, placed.snapshot_id)
         rows.snapshot(*place)
@@ -314,9 +318,9 @@ def _entries(
             if parts and reader is not None:
                 rows.read(reader.entries(parts))
         elif not isinstance(event.changes, UnsetType):
-            rows.listed(*place, _list(log, event.changes))
+            rows.listed(*place, _read_list_file(log, event.changes))
         elif bytes(event.files):
-            rows.files(*place, _inline(log, placed))
+            rows.files(*place, _read_inline_files(log, placed))
         if len(rows) >= _ROWS_A_BATCH:
             yield rows.taken()
     if len(rows):
@@ -339,13 +343,13 @@ def entry_count(event: SnapshotEvent) -> int:
     return bytes(event.files).count(b'"path":')
 
 
-class _Rows:
+class _EntryBuffer:
     """Column-wise buffer of the rows of some snapshots."""
 
     def __init__(self) -> None:
-        self._clear()
+        self._clear_buffer()
 
-    def _clear(self) -> None:
+    def _clear_buffer(self) -> None:
         self._count = 0
         self._columns: dict[str, list[Any]] = {each.name: [] for each in ENTRIES}
         self._lists: list[tuple[int, int, pa.Table]] = []
@@ -361,13 +365,13 @@ class _Rows:
             values.append(value)
         self._count += 1
 
-    def files(self, version: int, snapshot_id: int, files: list[_Entry]) -> None:
+    def files(self, version: int, snapshot_id: int, files: list[_FileEntry]) -> None:
         """Add the files of an inline list."""
         columns: dict[str, list[Any]] = {
             "version": [version] * len(files),
             "snapshot_id": [snapshot_id] * len(files),
             "spec_id": [each.spec_id for each in files],
-            "partition": _canonical([bytes(each.partition) for each in files]),
+            "partition": _compact_json_arrays([bytes(each.partition) for each in files]),
             # A call per file would take as long as two other columns.
             "content": [
                 each.content if each.format == _PLAIN else content_of(each.content, each.format)
@@ -398,12 +402,12 @@ class _Rows:
 
         tables = [pa.table(self._columns, schema=arrow_schema(ENTRIES)), *self._tables]
         if self._lists:
-            tables.append(_of_lists(self._lists))
-        self._clear()
+            tables.append(_concat_list_entries(self._lists))
+        self._clear_buffer()
         return pa.concat_tables(tables)
 
 
-def _canonical(texts: list[bytes]) -> list[str]:
+def _compact_json_arrays(texts: list[bytes]) -> list[str]:
     """Return JSON arrays in the form of list files: without spaces."""
     if not texts:
         return []
@@ -416,7 +420,7 @@ def _canonical(texts: list[bytes]) -> list[str]:
     return b"\n".join(texts).decode().split("\n")
 
 
-def _inline(log: TableLog, placed: PlacedSnapshot) -> list[_Entry]:
+def _read_inline_files(log: TableLog, placed: PlacedSnapshot) -> list[_FileEntry]:
     try:
         return _DECODER.decode(placed.event.files)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -424,19 +428,19 @@ def _inline(log: TableLog, placed: PlacedSnapshot) -> list[_Entry]:
         raise DamagedLogError(f"{key} holds an invalid list of files: {error}", key) from error
 
 
-def _list(log: TableLog, reference: ChangesReference) -> pa.Table:
+def _read_list_file(log: TableLog, reference: ChangesReference) -> pa.Table:
     key = f"{log.layout.root}/{reference.path}"
     body = log.store.read(key)
     if body is None or hashlib.sha256(body).hexdigest() != reference.sha256:
         what = "missing" if body is None else "not the file that the commit's digest names"
         raise DamagedLogError(f"{key} is {what}. Restore it from a backup", key)
     try:
-        return parsed(body, columns=_LISTED)
+        return read_changes_table(body, columns=_LISTED)
     except ValueError as error:
         raise DamagedLogError(f"{key} is not a list of file changes: {error}", key) from error
 
 
-def _of_lists(lists: list[tuple[int, int, pa.Table]]) -> pa.Table:
+def _concat_list_entries(lists: list[tuple[int, int, pa.Table]]) -> pa.Table:
     """Return the entries of lists, each with its snapshot's version and id."""
     import pyarrow as pa
     import pyarrow.compute as pc

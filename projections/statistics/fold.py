@@ -38,17 +38,17 @@ def deltas(entries: Iterable[pa.Table]) -> pa.Table:
     Returns:
         Rows of `ROWS`, in the order of `ordered`.
     """
-    return concatenated(map(_deltas, entries)).combine_chunks()
+    return concat_rows(map(_compute_deltas, entries)).combine_chunks()
 
 
-def _deltas(entries: pa.Table) -> pa.Table:
-    return with_totals(contributions(entries))
+def _compute_deltas(entries: pa.Table) -> pa.Table:
+    return add_table_totals(contributions(entries))
 
 
 def contributions(entries: pa.Table) -> pa.Table:
     """Return partial deltas of snapshots and partitions, without rows of whole tables.
 
-    Contributions from several inputs are combined by `grouped`, over place and keys.
+    Contributions from several inputs are combined by `fold_by_columns`, over place and keys.
 
     Args:
         entries: Rows of `ENTRIES`, in any order.
@@ -65,10 +65,10 @@ def contributions(entries: pa.Table) -> pa.Table:
             columns[each.name] = pc.multiply(sign, entries[each.source])
         else:
             columns[each.name] = entries[each.source]
-    return grouped(pa.table(columns), _ALL_KEYS)
+    return fold_by_columns(pa.table(columns), _ALL_KEYS)
 
 
-def with_totals(contributions: pa.Table) -> pa.Table:
+def add_table_totals(contributions: pa.Table) -> pa.Table:
     """Return deltas: contributions, and the change of the whole table per snapshot.
 
     Args:
@@ -78,7 +78,7 @@ def with_totals(contributions: pa.Table) -> pa.Table:
     import pyarrow.compute as pc
 
     rows = contributions.combine_chunks()
-    totals = grouped(rows, PLACE_NAMES)
+    totals = fold_by_columns(rows, PLACE_NAMES)
     is_whole = pc.is_null(rows["spec_id"])
     if pc.sum(is_whole).as_py() != len(totals):
         of_partitions = rows.filter(pc.invert(is_whole))
@@ -101,13 +101,13 @@ def sums(rows: Iterable[pa.Table]) -> pa.Table:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    whole = concatenated(rows)
+    whole = concat_rows(rows)
     is_snapshot = pc.is_null(whole["spec_id"])
-    partitions = grouped(whole.filter(pc.invert(is_snapshot)), KEY_NAMES)
+    partitions = fold_by_columns(whole.filter(pc.invert(is_snapshot)), KEY_NAMES)
     return ordered(pa.concat_tables([partitions, whole.filter(is_snapshot)]))
 
 
-def running_totals(rows: Iterable[pa.Table]) -> pa.Table:
+def totals_by_snapshot(rows: Iterable[pa.Table]) -> pa.Table:
     """Return one row per snapshot, in commit order: the totals of the table after it.
 
     Args:
@@ -116,7 +116,7 @@ def running_totals(rows: Iterable[pa.Table]) -> pa.Table:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    whole = concatenated(rows)
+    whole = concat_rows(rows)
     order = [(name, "ascending") for name in PLACE_NAMES]
     snapshots = whole.filter(pc.is_null(whole["spec_id"])).sort_by(order)
     columns = {name: snapshots[name] for name in PLACE_NAMES}
@@ -129,7 +129,7 @@ def running_totals(rows: Iterable[pa.Table]) -> pa.Table:
     return pa.table(columns)
 
 
-def negated(sums: pa.Table, *, version: int, snapshot_id: int) -> pa.Table:
+def negate_sums(sums: pa.Table, *, version: int, snapshot_id: int) -> pa.Table:
     """Return deltas that subtract partitions' sums, as changes of one snapshot.
 
     Args:
@@ -168,15 +168,17 @@ def between(rows: pa.Table, first: int, last: int) -> pa.Table:
     return rows.filter(pc.and_(pc.greater_equal(version, first), pc.less_equal(version, last)))
 
 
-def concatenated(rows: Iterable[pa.Table]) -> pa.Table:
+def concat_rows(rows: Iterable[pa.Table]) -> pa.Table:
     """Return tables of `ROWS` as one; no tables give an empty one."""
     import pyarrow as pa
 
     schema = arrow_schema(ROWS)
-    return pa.concat_tables([schema.empty_table(), *(_cast(each, schema) for each in rows)])
+    return pa.concat_tables(
+        [schema.empty_table(), *(_cast_to_schema(each, schema) for each in rows)]
+    )
 
 
-def _cast(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+def _cast_to_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     # A cast to the same type takes as long as any other.
     return rows if rows.schema.equals(schema) else rows.cast(schema)
 
@@ -185,17 +187,17 @@ def ordered(rows: pa.Table) -> pa.Table:
     """Return rows in the canonical order: by place, whole tables first, then by partition."""
     import pyarrow.compute as pc
 
-    ranks = _Ranks.of(rows, _ALL_KEYS)
+    ranks = _RowRanks.of(rows, _ALL_KEYS)
     return rows.take(pc.array_sort_indices(ranks.numbers)).combine_chunks()
 
 
-def grouped(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
+def fold_by_columns(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
     """Return rows folded by some columns, in their order; other key columns become NULL."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     folds = [(name, fold) for name, fold in FOLDS if name not in keys]
-    ranks = _Ranks.of(rows, keys)
+    ranks = _RowRanks.of(rows, keys)
     measured = pa.table({_NUMBER: ranks.numbers, **{name: rows[name] for name, _ in folds}})
     found = measured.group_by(_NUMBER, use_threads=False).aggregate(folds)
     found = found.take(pc.array_sort_indices(found[_NUMBER].combine_chunks()))
@@ -213,7 +215,7 @@ _MOST = 2**62
 
 
 @frozen
-class _Ranks:
+class _RowRanks:
     """Rows as one number each, ordered like some of their columns.
 
     Attributes:
@@ -226,7 +228,7 @@ class _Ranks:
     steps: list[tuple[str, Any]]
 
     @classmethod
-    def of(cls, rows: pa.Table, names: Sequence[str]) -> _Ranks:
+    def of(cls, rows: pa.Table, names: Sequence[str]) -> _RowRanks:
         """Return the ranks of rows by the columns of these names, most significant first."""
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -235,9 +237,9 @@ class _Ranks:
         size = 1
         steps = []
         for name in names:
-            ranks, values = _ranked(rows[name].combine_chunks())
+            ranks, values = _rank_values(rows[name].combine_chunks())
             if size * len(values) > _MOST:
-                numbers, there = _ranked(numbers)
+                numbers, there = _rank_values(numbers)
                 steps.append(("", there))
                 size = len(there)
             steps.append((name, values))
@@ -264,7 +266,7 @@ class _Ranks:
         return found
 
 
-def _ranked(values: Any) -> tuple[Any, Any]:
+def _rank_values(values: Any) -> tuple[Any, Any]:
     """Return the rank of each value, NULL's the first; and the value of each rank."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -18,9 +18,9 @@ from attrs import evolve, field, frozen
 import projections.statistics.tile_rows as positions
 from ledger.log.codec import digest
 from ledger.model.errors import DamagedLogError, UnsupportedError
-from projections.materialising import Difference, Progress, nobody
-from projections.statistics.entries import Opening, TableLog, opening_of
-from projections.statistics.fold import between, concatenated, sums
+from projections.materialising import Difference, Progress, ignore_progress
+from projections.statistics.entries import Opening, TableLog, find_opening
+from projections.statistics.fold import between, concat_rows, sums
 from projections.statistics.tile_rows import (
     BLOCK,
     DeltaScan,
@@ -29,15 +29,15 @@ from projections.statistics.tile_rows import (
     Tile,
     TileFiles,
     after,
-    agree,
     block_of,
     blocks,
-    completed_by,
-    cover,
-    covered,
+    covering_tiles,
     folder,
+    have_equal_counts,
     load,
     local_scan,
+    tiles_completed_by,
+    tiles_within,
     until,
 )
 
@@ -49,7 +49,7 @@ Block = tuple[Tile, "pa.Table"]
 
 
 @frozen
-class Again:
+class Recomputation:
     """Recomputation of the tiles of a table.
 
     Attributes:
@@ -65,18 +65,18 @@ class Again:
     opening: Opening | None
 
     @classmethod
-    def of(cls, log: TableLog, scan: DeltaScan, step: int) -> Again:
+    def of(cls, log: TableLog, scan: DeltaScan, step: int) -> Recomputation:
         """Return the recomputation of a table."""
         log.refresh()
         position = load(log.store, log.layout)
         kept = Kept(TileFiles(log.store, folder(log.layout)), position, scan, log)
         # Where nothing is kept, nothing can be wrong with it.
-        opening = opening_of(log, 0, 0) if position.version >= 0 else None
+        opening = find_opening(log, 0, 0) if position.version >= 0 else None
         return cls(kept, scan, step, opening)
 
     def anew(self) -> Iterator[Block]:
         """Yield every tile with its rows, computed from the opening on."""
-        return self._tiles(self._scanned())
+        return self._combine_into_tiles(self._scan_blocks())
 
     def trusting(self) -> Iterator[Block]:
         """Yield every tile and its rows, with kept rows where they cannot be recomputed.
@@ -86,9 +86,11 @@ class Again:
         opening = self.opening
         if opening is None:
             return self.anew()
-        return self._tiles(self._trusted(opening, self._adds_up(opening)))
+        return self._combine_into_tiles(
+            self._merge_trusted_rows(opening, self._trusted_rows_loader(opening))
+        )
 
-    def _scanned(self) -> Iterator[Block]:
+    def _scan_blocks(self) -> Iterator[Block]:
         """Yield every block up to the position with its deltas, scanned in steps."""
         last = self.kept.position.version
         for first in range(0, last + 1, self.step):
@@ -97,35 +99,35 @@ class Again:
             for block in blocks(first, end):
                 yield block, between(rows, block.start, block.end - 1)
 
-    def _trusted(
+    def _merge_trusted_rows(
         self, opening: Opening, believed: Callable[[Tile], pa.Table | None]
     ) -> Iterator[Block]:
-        for block, rows in self._scanned():
+        for block, rows in self._scan_blocks():
             found = believed(block) if block.start <= opening.version else None
             if found is None:
                 yield block, rows
             else:
                 yield (
                     block,
-                    concatenated([until(found, opening), after(rows, opening)]).combine_chunks(),
+                    concat_rows([until(found, opening), after(rows, opening)]).combine_chunks(),
                 )
 
-    def _adds_up(self, opening: Opening) -> Callable[[Tile], pa.Table | None]:
+    def _trusted_rows_loader(self, opening: Opening) -> Callable[[Tile], pa.Table | None]:
         """Return a loader of a block's kept rows, if those up to the opening are trusted."""
-        so_far: pa.Table = concatenated([])
-        opened = concatenated([])
+        so_far: pa.Table = concat_rows([])
+        opened = concat_rows([])
         for block in blocks(0, min(opening.version, self.kept.position.version)):
-            found = self._kept_rows(block)
+            found = self._load_block_rows(block)
             if found is None:
                 return lambda _: None
             so_far = sums([so_far, until(found, opening)])
         if opening.version <= self.kept.position.version:
             opened = until(self.scan(opening.version, opening.version, opening), opening)
-            if not agree(so_far, opened):
+            if not have_equal_counts(so_far, opened):
                 return lambda _: None
-        return self._kept_rows
+        return self._load_block_rows
 
-    def _kept_rows(self, block: Tile) -> pa.Table | None:
+    def _load_block_rows(self, block: Tile) -> pa.Table | None:
         """Return the kept rows of a block; None if a part of them is lost."""
         last = self.kept.position.version
         tiles = [each for each in self.kept.position.tiles if each.start >= block.start]
@@ -133,9 +135,9 @@ class Again:
             tiles = [block]
         found = [self.kept.files.load(each) for each in reversed(tiles)]
         rows = [each for each in found if each is not None]
-        return concatenated(rows).combine_chunks() if len(rows) == len(found) else None
+        return concat_rows(rows).combine_chunks() if len(rows) == len(found) else None
 
-    def _tiles(self, given: Iterator[Block]) -> Iterator[Block]:
+    def _combine_into_tiles(self, given: Iterator[Block]) -> Iterator[Block]:
         """Yield every tile that should be kept, and its rows."""
         position = self.kept.position
         ready: dict[Tile, pa.Table] = {}
@@ -143,7 +145,7 @@ class Again:
             if block.end <= position.version + 1:
                 ready[block] = rows
                 yield block, rows
-                for tile in completed_by(block):
+                for tile in tiles_completed_by(block):
                     ready[tile] = sums([ready.pop(each) for each in tile.parts()])
                     yield tile, ready[tile]
             else:
@@ -157,7 +159,7 @@ BLOCKS_A_STEP = 8
 
 
 @frozen
-class Share:
+class RefreshedRange:
     """A run of commits whose statistics one process makes, with the ends of its digest chain.
 
     Attributes:
@@ -186,10 +188,10 @@ class Engine(Protocol):
     def blocks_a_step(self) -> int:
         """Number of blocks to process between two saves of the position."""
 
-    def keep(self, kept: Kept, last: int) -> Iterable[Share]:
+    def keep(self, kept: Kept, last: int) -> Iterable[RefreshedRange]:
         """Write the tiles of deltas after the kept ones, up to a version; return the shares.
 
-        Each share is done by `keep_share`, once or more often.
+        Each share is done by `refresh_range`, once or more often.
 
         Raises:
             DamagedLogError: A commit or a list of file changes is missing or damaged.
@@ -206,7 +208,7 @@ class Engine(Protocol):
 
 
 @frozen
-class Local:
+class LocalEngine:
     """Engine in this process, on one core.
 
     Attributes:
@@ -222,9 +224,9 @@ class Local:
         """Name in messages."""
         return "local"
 
-    def keep(self, kept: Kept, last: int) -> Iterator[Share]:
+    def keep(self, kept: Kept, last: int) -> Iterator[RefreshedRange]:
         """Write tiles of deltas; see `Engine`."""
-        yield keep_share(self.log, kept, kept.position.version + 1, last)
+        yield refresh_range(self.log, kept, kept.position.version + 1, last)
 
     def merge(self, kept: Kept, tiles: Sequence[Tile]) -> None:
         """Write tiles of sums; see `Engine`."""
@@ -232,12 +234,12 @@ class Local:
             merge_tile(kept, each)
 
 
-def keep_share(
+def refresh_range(
     log: TableLog, kept: Kept, first: int, last: int, fresh: pa.Table | None = None
-) -> Share:
+) -> RefreshedRange:
     """Write the tiles of some commits, and replace existing ones.
 
-    These are the tiles of deltas, and the narrowest of sums that are completely in it (`covered`).
+    These are the tiles of deltas, and the narrowest tiles of sums within it (`tiles_within`).
 
     Args:
         log: The table's log.
@@ -252,25 +254,25 @@ def keep_share(
     """
     rows = kept.fresh(first, last) if fresh is None else kept.opened(fresh, first, last)
     for block in blocks(first, last):
-        for tile in _tiles_of(kept, block, last):
+        for tile in _missing_tiles_of(kept, block, last):
             mine = between(rows, max(tile.start, first), tile.end - 1)
-            kept.files.save(tile, _with_older(kept, tile, mine))
-    for tile in covered(first, last):
+            kept.files.save(tile, _prepend_kept_rows(kept, tile, mine))
+    for tile in tiles_within(first, last):
         kept.files.save(tile, sums([between(rows, tile.start, tile.end - 1)]))
     newest = max([0, *rows["snapshot_id"].unique().to_pylist()])
-    begins = _commit(log, first)
-    ends = begins if first == last else _commit(log, last)
-    return Share(first, last, _PARENT.decode(begins).parent, digest(ends), newest)
+    begins = _read_commit(log, first)
+    ends = begins if first == last else _read_commit(log, last)
+    return RefreshedRange(first, last, _PARENT.decode(begins).parent, digest(ends), newest)
 
 
-class _Commit(msgspec.Struct):
+class _CommitFields(msgspec.Struct):
     parent: str = ""
 
 
-_PARENT = msgspec.json.Decoder(_Commit)
+_PARENT = msgspec.json.Decoder(_CommitFields)
 
 
-def _commit(log: TableLog, version: int) -> bytes:
+def _read_commit(log: TableLog, version: int) -> bytes:
     key = log.layout.commit(version)
     body = log.store.read(key)
     if body is None:
@@ -278,20 +280,20 @@ def _commit(log: TableLog, version: int) -> bytes:
     return body
 
 
-def _tiles_of(kept: Kept, block: Tile, last: int) -> Iterator[Tile]:
+def _missing_tiles_of(kept: Kept, block: Tile, last: int) -> Iterator[Tile]:
     """Yield the tiles of a block's deltas up to a version, except kept ones."""
     if block.end <= last + 1:
         yield block
         return
-    for tile in cover(last + 1):
+    for tile in covering_tiles(last + 1):
         if tile.start >= block.start and tile not in kept.position.tiles:
             yield tile
 
 
-def _with_older(kept: Kept, tile: Tile, fresh: pa.Table) -> pa.Table:
+def _prepend_kept_rows(kept: Kept, tile: Tile, fresh: pa.Table) -> pa.Table:
     """Return a tile's deltas: those kept in smaller tiles, then the new ones."""
     older = [each for each in kept.position.tiles if tile.start <= each.start < tile.end]
-    return concatenated([*map(kept.tile, reversed(older)), fresh]).combine_chunks()
+    return concat_rows([*map(kept.tile, reversed(older)), fresh]).combine_chunks()
 
 
 def merge_tile(kept: Kept, tile: Tile) -> None:
@@ -309,7 +311,7 @@ def refresh(
     engine: Engine | None = None,
     *,
     blocks_a_step: int | None = None,
-    on_progress: Progress = nobody,
+    on_progress: Progress = ignore_progress,
 ) -> StatisticsPosition:
     """Update a table's statistics to its newest commit, incrementally.
 
@@ -332,7 +334,7 @@ def refresh(
             "this table's files are listed in the manifests of its engine, of which no statistics "
             "are kept: they are counted on request (lakeledger stats TABLE)"
         )
-    chosen = engine or Local(log)
+    chosen = engine or LocalEngine(log)
     kept = Kept.of(log)
     begin = kept.position.version
     while kept.position.version < last:
@@ -341,24 +343,24 @@ def refresh(
         if kept.opening is not None and first <= kept.opening.version:
             # Nothing before it is counted: a position there would claim that it was.
             reached = max(reached, block_of(kept.opening.version).end - 1)
-        kept = _step(log, chosen, kept, min(last, reached))
+        kept = _refresh_step(log, chosen, kept, min(last, reached))
         on_progress(kept.position.version - begin, last - begin)
     return kept.position
 
 
-def _step(log: TableLog, engine: Engine, kept: Kept, last: int) -> Kept:
+def _refresh_step(log: TableLog, engine: Engine, kept: Kept, last: int) -> Kept:
     """Keep the statistics up to a version, and return the new kept statistics."""
     old = kept.position
     first = old.version + 1
-    shares = _chained(log, old, last, engine.keep(kept, last))
+    shares = _order_by_chain(log, old, last, engine.keep(kept, last))
     opens = kept.opening is not None and first <= kept.opening.version <= last
     opening = kept.opening if opens else old.opening
     newest = max([old.snapshot_id, *(each.snapshot_id for each in shares)])
     position = StatisticsPosition.at(last, newest, shares[-1].head, opening)
     # Until the position is written, only tiles of this run count as kept.
     here = evolve(kept, position=StatisticsPosition(last))
-    merged = {tile for each in shares for tile in covered(each.first, each.last)}
-    for tiles in _levels(first, last):
+    merged = {tile for each in shares for tile in tiles_within(each.first, each.last)}
+    for tiles in _completed_tiles_by_width(first, last):
         engine.merge(here, [each for each in tiles if each not in merged])
     advanced = positions.advance(log.store, log.layout, position)
     for tile in {*old.tiles, *position.tiles}.difference(advanced.tiles):
@@ -367,9 +369,9 @@ def _step(log: TableLog, engine: Engine, kept: Kept, last: int) -> Kept:
     return evolve(kept, position=advanced)
 
 
-def _chained(
-    log: TableLog, old: StatisticsPosition, last: int, found: Iterable[Share]
-) -> tuple[Share, ...]:
+def _order_by_chain(
+    log: TableLog, old: StatisticsPosition, last: int, found: Iterable[RefreshedRange]
+) -> tuple[RefreshedRange, ...]:
     """Return shares in order, if they cover the range and form one chain of commits.
 
     Raises:
@@ -392,16 +394,16 @@ def _chained(
     return shares
 
 
-def _levels(first: int, last: int) -> Iterator[list[Tile]]:
+def _completed_tiles_by_width(first: int, last: int) -> Iterator[list[Tile]]:
     """Yield the tiles of sums that some commits complete, grouped by width.
 
     Example:
-        >>> [[each.name for each in level] for level in _levels(0, 511)]
+        >>> [[each.name for each in level] for level in _completed_tiles_by_width(0, 511)]
         [['sums/00000000000000000000-00000000000000000511.parquet']]
     """
     by_width: dict[int, list[Tile]] = {}
     for block in blocks(first, last):
-        for tile in completed_by(block) if block.end <= last + 1 else ():
+        for tile in tiles_completed_by(block) if block.end <= last + 1 else ():
             by_width.setdefault(tile.end - tile.start, []).append(tile)
     for width in sorted(by_width):
         yield by_width[width]
@@ -420,8 +422,8 @@ def verify(log: TableLog, *, blocks_a_step: int = BLOCKS_A_STEP) -> Difference:
     Raises:
         DamagedLogError: The log itself is damaged.
     """
-    again = Again.of(log, local_scan(log), blocks_a_step * BLOCK)
-    return _compare(again, again.trusting(), lambda _files, _tile, _rows: None)
+    again = Recomputation.of(log, local_scan(log), blocks_a_step * BLOCK)
+    return _compare_tiles(again, again.trusting(), lambda _files, _tile, _rows: None)
 
 
 def rebuild(log: TableLog, *, blocks_a_step: int = BLOCKS_A_STEP) -> Difference:
@@ -430,29 +432,29 @@ def rebuild(log: TableLog, *, blocks_a_step: int = BLOCKS_A_STEP) -> Difference:
     If statistics are wrong that cannot be recomputed, all of them start from the first snapshot
     that can be read completely.
     """
-    again = Again.of(log, local_scan(log), blocks_a_step * BLOCK)
-    found = _rebuilt(log, again)
+    again = Recomputation.of(log, local_scan(log), blocks_a_step * BLOCK)
+    found = _rebuild_tiles(log, again)
     for path in found.foreign:
         log.store.delete(f"{folder(log.layout)}/{path}")
     return found
 
 
-def _rebuilt(log: TableLog, again: Again) -> Difference:
+def _rebuild_tiles(log: TableLog, again: Recomputation) -> Difference:
     opening = again.opening
     if opening is None:
-        return _compare(again, again.anew(), TileFiles.save)
+        return _compare_tiles(again, again.anew(), TileFiles.save)
     wrong: list[Tile] = []
-    found = _compare(again, again.trusting(), lambda _files, tile, _rows: wrong.append(tile))
+    found = _compare_tiles(again, again.trusting(), lambda _files, tile, _rows: wrong.append(tile))
     if any(each.start <= opening.version for each in wrong):
-        _compare(again, again.anew(), TileFiles.save)
+        _compare_tiles(again, again.anew(), TileFiles.save)
         positions.reopen(log.store, log.layout, opening)
     elif wrong:
-        _compare(again, again.trusting(), TileFiles.save)
+        _compare_tiles(again, again.trusting(), TileFiles.save)
     return found
 
 
-def _compare(
-    again: Again,
+def _compare_tiles(
+    again: Recomputation,
     expected: Iterator[tuple[Tile, pa.Table]],
     on_wrong: Callable[[TileFiles, Tile, pa.Table], None],
 ) -> Difference:

@@ -14,15 +14,21 @@ from attrs import evolve, field, frozen
 from ledger.events.commit import OUTSIDE
 from ledger.log.personal_data import PersonalColumns
 from ledger.model.errors import NotFoundError, UnsupportedError
-from ledger.model.file_change import kept_at
+from ledger.model.file_change import sidecar_location_of
 from ledger.model.iceberg_layout import PartitionSpec
-from ledger.model.messages import listed
+from ledger.model.messages import join_names
 from ledger.model.schema import Schema
 from ledger.state.table import TableState
 from projections.dlf.objects import Partition, PartitionStatistics
 from projections.partition_text import PartitionText, key_places, partition_path
 from projections.statistics.definition import PLACE_NAMES
-from projections.statistics.fold import concatenated, grouped, running_totals, sums, up_to
+from projections.statistics.fold import (
+    concat_rows,
+    fold_by_columns,
+    sums,
+    totals_by_snapshot,
+    up_to,
+)
 from projections.statistics.tile_rows import Tile, block_of
 
 if TYPE_CHECKING:
@@ -38,7 +44,7 @@ class RenderedSpec:
 
 
 @frozen
-class ShownFields:
+class DisplayedPartitionFields:
     """Displayed partition fields of one spec's files.
 
     If a spec has the table's partition keys, only these, whatever other fields it has: they are the
@@ -51,7 +57,9 @@ class ShownFields:
     text: PartitionText
 
     @classmethod
-    def of(cls, schema: Schema, spec: PartitionSpec, text: PartitionText) -> ShownFields:
+    def of(
+        cls, schema: Schema, spec: PartitionSpec, text: PartitionText
+    ) -> DisplayedPartitionFields:
         """Return the displayed fields of a spec, with values written by `text`."""
         try:
             places = key_places(schema, spec)
@@ -74,18 +82,23 @@ def partition_texts(columns: PersonalColumns, partitions: Iterable[str]) -> dict
         partitions: JSON arrays from rows of statistics, which are the keys of the result.
     """
     outside = {each: msgspec.json.decode(each) for each in partitions if OUTSIDE in each}
-    wanted = {at for values in outside.values() for each in values if (at := kept_at(each))}
+    wanted = {
+        at for values in outside.values() for each in values if (at := sidecar_location_of(each))
+    }
     known = columns.values(wanted)
     return {
         text: msgspec.json.encode(
-            [each if (at := kept_at(each)) is None else known.get(at) for each in values]
+            [
+                each if (at := sidecar_location_of(each)) is None else known.get(at)
+                for each in values
+            ]
         ).decode()
         for text, values in outside.items()
     }
 
 
 @frozen
-class Rendering:
+class PartitionRendering:
     """A table's rendering of partitions, at one instant.
 
     Attributes:
@@ -93,24 +106,28 @@ class Rendering:
         columns: Personal partition values, which rows do not contain.
     """
 
-    shown: Mapping[int, ShownFields] = field(hash=False)
+    shown: Mapping[int, DisplayedPartitionFields] = field(hash=False)
     columns: PersonalColumns | None = None
 
     @classmethod
-    def of(cls, schema: Schema, specs: Sequence[PartitionSpec]) -> Rendering:
+    def of(cls, schema: Schema, specs: Sequence[PartitionSpec]) -> PartitionRendering:
         """Return the rendering for people: a date is a date.
 
         Example:
             >>> from ledger.state.layout import identity_spec
             >>> schema = Schema.of({"id": "INT", "day": "DATE"}, partition_keys=["day"])
-            >>> Rendering.of(schema, [identity_spec(schema)]).spec(0, '["2024-01-01"]').path
+            >>> PartitionRendering.of(schema, [identity_spec(schema)]).spec(
+            ...     0, '["2024-01-01"]'
+            ... ).path
             'day=2024-01-01'
         """
         text = evolve(PartitionText.of(schema), legacy_name=False)
-        return cls({each.spec_id: ShownFields.of(schema, each, text) for each in specs})
+        return cls(
+            {each.spec_id: DisplayedPartitionFields.of(schema, each, text) for each in specs}
+        )
 
     @classmethod
-    def paimon(cls, schema: Schema, specs: Sequence[PartitionSpec]) -> Rendering:
+    def paimon(cls, schema: Schema, specs: Sequence[PartitionSpec]) -> PartitionRendering:
         """Return the rendering of Paimon's and the DLF metadata API's objects.
 
         It follows the table's option `partition.legacy-name`, by which a date is a day number.
@@ -118,11 +135,15 @@ class Rendering:
         Example:
             >>> from ledger.state.layout import identity_spec
             >>> schema = Schema.of({"id": "INT", "day": "DATE"}, partition_keys=["day"])
-            >>> Rendering.paimon(schema, [identity_spec(schema)]).spec(0, '["2024-01-01"]').path
+            >>> PartitionRendering.paimon(schema, [identity_spec(schema)]).spec(
+            ...     0, '["2024-01-01"]'
+            ... ).path
             'day=19723'
         """
         text = PartitionText.of(schema)
-        return cls({each.spec_id: ShownFields.of(schema, each, text) for each in specs})
+        return cls(
+            {each.spec_id: DisplayedPartitionFields.of(schema, each, text) for each in specs}
+        )
 
     def spec(self, spec_id: int, partition: str) -> RenderedSpec:
         """Return the partition of a row's keys.
@@ -165,7 +186,7 @@ class Moments(Protocol):
         """Return the time of a snapshot, by the commit that imported it and its id."""
 
 
-class Counted(Protocol):
+class StatisticsSource(Protocol):
     """Source of a table's statistics: the kept tiles, or its engine's manifests."""
 
     @property
@@ -207,44 +228,44 @@ class TableTotals:
     last_file_creation_time: int | None
 
 
-def rendering_of(at: Instant) -> Rendering:
+def rendering_of(at: Instant) -> PartitionRendering:
     """Return the rendering of partitions for people at an instant."""
-    return Rendering.of(at.schema, at.state.specs)
+    return PartitionRendering.of(at.schema, at.state.specs)
 
 
-def paimon_rendering_of(at: Instant) -> Rendering:
+def paimon_rendering_of(at: Instant) -> PartitionRendering:
     """Return the rendering of Paimon and the DLF metadata API at an instant."""
-    return Rendering.paimon(at.schema, at.state.specs)
+    return PartitionRendering.paimon(at.schema, at.state.specs)
 
 
-def partition_sums(kept: Counted, at: Instant) -> pa.Table:
+def partition_sums(kept: StatisticsSource, at: Instant) -> pa.Table:
     """Return one row of `definition.ROWS` for every partition of every spec that ever had files.
 
     Raises:
         DamagedLogError: A needed part of the log is missing or damaged.
     """
     state = at.state
-    return _partition_sums(kept, kept.up_to(state.version, state.last_snapshot_id))
+    return _fold_partition_sums(kept, kept.up_to(state.version, state.last_snapshot_id))
 
 
-def last_changes(kept: Counted, at: Instant) -> pa.Table:
+def last_changes(kept: StatisticsSource, at: Instant) -> pa.Table:
     """Return the same, with `version` as the place of the snapshot of the last change.
 
     Raises:
         DamagedLogError: A needed part of the log is missing or damaged.
     """
     state = at.state
-    return _partition_sums(kept, kept.history(state.version, state.last_snapshot_id))
+    return _fold_partition_sums(kept, kept.history(state.version, state.last_snapshot_id))
 
 
-def _partition_sums(kept: Counted, rows: Iterable[pa.Table]) -> pa.Table:
+def _fold_partition_sums(kept: StatisticsSource, rows: Iterable[pa.Table]) -> pa.Table:
     import pyarrow.compute as pc
 
-    found = _with_texts(kept, sums(rows))
+    found = _fill_personal_values(kept, sums(rows))
     return found.filter(pc.is_valid(found["spec_id"]))
 
 
-def _with_texts(kept: Counted, rows: pa.Table) -> pa.Table:
+def _fill_personal_values(kept: StatisticsSource, rows: pa.Table) -> pa.Table:
     """Return rows with the personal values of partitions filled in; erased ones are NULL."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -259,7 +280,7 @@ def _with_texts(kept: Counted, rows: pa.Table) -> pa.Table:
 
 
 def partitions(
-    kept: Counted, at: Instant, rendering: Rendering | None = None
+    kept: StatisticsSource, at: Instant, rendering: PartitionRendering | None = None
 ) -> tuple[Partition, ...]:
     """Return the partitions that have files at an instant, by their path.
 
@@ -272,17 +293,19 @@ def partitions(
     found: dict[str, Partition] = {}
     for row in partition_sums(kept, at).to_pylist():
         spec = rendering.spec(row["spec_id"], row["partition"])
-        found[spec.path] = _plus(found.get(spec.path), spec, row)
+        found[spec.path] = _add_row_to_partition(found.get(spec.path), spec, row)
     return tuple(found[path] for path in sorted(found) if found[path].file_count > 0)
 
 
-def first_by(partitions: tuple[Partition, ...], order: Order, top: int) -> tuple[Partition, ...]:
+def greatest_partitions(
+    partitions: tuple[Partition, ...], order: Order, top: int
+) -> tuple[Partition, ...]:
     """Return the greatest partitions, ties by their values.
 
     Example:
         >>> one, two = (Partition(spec={"d": d}, record_count=n, file_size_in_bytes=0, file_count=1)
         ...             for d, n in (("a", 1), ("b", 2)))
-        >>> [dict(each.spec) for each in first_by((one, two), "records", 1)]
+        >>> [dict(each.spec) for each in greatest_partitions((one, two), "records", 1)]
         [{'d': 'b'}]
     """
 
@@ -297,20 +320,20 @@ def first_by(partitions: tuple[Partition, ...], order: Order, top: int) -> tuple
     return tuple(sorted(partitions, key=rank)[:top])
 
 
-def totals(kept: Counted, at: Instant) -> tuple[TableTotals, ...]:
+def totals(kept: StatisticsSource, at: Instant) -> tuple[TableTotals, ...]:
     """Return the totals of the table after every snapshot up to an instant, in commit order."""
     state = at.state
-    return _running(kept, kept.history(state.version, state.last_snapshot_id))
+    return _running_totals(kept, kept.history(state.version, state.last_snapshot_id))
 
 
-def _running(kept: Counted, rows: Iterable[pa.Table]) -> tuple[TableTotals, ...]:
-    found = [TableTotals(**row) for row in running_totals(rows).to_pylist()]
+def _running_totals(kept: StatisticsSource, rows: Iterable[pa.Table]) -> tuple[TableTotals, ...]:
+    found = [TableTotals(**row) for row in totals_by_snapshot(rows).to_pylist()]
     return tuple(
         evolve(each, version=kept.version_of(each.version, each.snapshot_id)) for each in found
     )
 
 
-def growth(kept: Counted, at: Instant, spec: Mapping[str, str]) -> tuple[TableTotals, ...]:
+def growth(kept: StatisticsSource, at: Instant, spec: Mapping[str, str]) -> tuple[TableTotals, ...]:
     """Return the sums of one partition after every snapshot that changed it, up to an instant.
 
     Args:
@@ -326,15 +349,15 @@ def growth(kept: Counted, at: Instant, spec: Mapping[str, str]) -> tuple[TableTo
         found: list[pa.Table] = []
         for rows in kept.deltas(state.version):
             mine = up_to(rows, version=state.version, snapshot_id=state.last_snapshot_id)
-            mine = _with_texts(kept, mine)
-            found += _rows_of(mine, rendering, dict(spec))
-        whole = grouped(concatenated(found), PLACE_NAMES)
+            mine = _fill_personal_values(kept, mine)
+            found += _rows_shown_as_spec(mine, rendering, dict(spec))
+        whole = fold_by_columns(concat_rows(found), PLACE_NAMES)
         if len(whole):
-            return _running(kept, [whole])
-    raise NotFoundError(_unknown(spec, partitions(kept, at)))
+            return _running_totals(kept, [whole])
+    raise NotFoundError(_unknown_partition_message(spec, partitions(kept, at)))
 
 
-def _unknown(spec: Mapping[str, str], there: tuple[Partition, ...]) -> str:
+def _unknown_partition_message(spec: Mapping[str, str], there: tuple[Partition, ...]) -> str:
     def text(items: Mapping[str, str]) -> str:
         return ", ".join(f"{key}={value}" for key, value in items.items())
 
@@ -343,11 +366,13 @@ def _unknown(spec: Mapping[str, str], there: tuple[Partition, ...]) -> str:
     if not known:
         return f"{problem}: there are no partitions; query the whole table"
     if any(each.keys() == spec.keys() for each in known):
-        return f"{problem}; there are: {listed([text(each) for each in known])}"
+        return f"{problem}; there are: {join_names([text(each) for each in known])}"
     return f"{problem}: partitions have the keys {', '.join(known[0])}, such as {text(known[0])}"
 
 
-def _rows_of(rows: pa.Table, rendering: Rendering, spec: dict[str, str]) -> Iterator[pa.Table]:
+def _rows_shown_as_spec(
+    rows: pa.Table, rendering: PartitionRendering, spec: dict[str, str]
+) -> Iterator[pa.Table]:
     """Yield the rows of the log's partitions that are shown as one."""
     import pyarrow.compute as pc
 
@@ -360,7 +385,9 @@ def _rows_of(rows: pa.Table, rendering: Rendering, spec: dict[str, str]) -> Iter
             )
 
 
-def _plus(before: Partition | None, spec: RenderedSpec, row: Mapping[str, int]) -> Partition:
+def _add_row_to_partition(
+    before: Partition | None, spec: RenderedSpec, row: Mapping[str, int]
+) -> Partition:
     moment: int = row["last_file_creation_time"]
     if before is None:
         return Partition(
@@ -380,7 +407,7 @@ def _plus(before: Partition | None, spec: RenderedSpec, row: Mapping[str, int]) 
 
 
 def partition_deltas(
-    kept: Counted, at: Instant, *, total_buckets: int = 0
+    kept: StatisticsSource, at: Instant, *, total_buckets: int = 0
 ) -> tuple[PartitionStatistics, ...]:
     """Return the change of each partition by the newest snapshot of an instant, by path.
 
@@ -396,14 +423,14 @@ def partition_deltas(
     state, rendering = at.state, paimon_rendering_of(at)
     if state.snapshot is None:
         return ()
-    rows = _with_texts(kept, kept.block(block_of(state.version), state.version))
+    rows = _fill_personal_values(kept, kept.block(block_of(state.version), state.version))
     mine = rows.filter(
         pc.and_(pc.equal(rows["snapshot_id"], state.last_snapshot_id), pc.is_valid(rows["spec_id"]))
     )
     found: dict[str, Partition] = {}
     for row in mine.to_pylist():
         spec = rendering.spec(row["spec_id"], row["partition"])
-        found[spec.path] = _plus(found.get(spec.path), spec, row)
+        found[spec.path] = _add_row_to_partition(found.get(spec.path), spec, row)
     return tuple(
         PartitionStatistics(
             spec=each.spec,

@@ -42,12 +42,12 @@ from ledger.table_handle import handle_of
 from projections.dlf import Style, render
 from projections.dlf.objects import ListPartitionsResponse, PartitionStatistics
 from projections.manifest_files.lists import names_lists
-from projections.statistics.engine_listed import EngineListed
+from projections.statistics.engine_listed import EngineListedStatistics
 from projections.statistics.fold import up_to
 from projections.statistics.query import (
-    Counted,
     Instant,
     Moments,
+    StatisticsSource,
     TableTotals,
     last_changes,
     paimon_rendering_of,
@@ -68,7 +68,7 @@ _UNBUCKETED = -1
 """Bucket count of a table without buckets in commits to Paimon's REST catalog."""
 
 
-def document(view: View, kept: Counted, at: Instant) -> dict[str, Any]:
+def document(view: View, kept: StatisticsSource, at: Instant) -> dict[str, Any]:
     """Return a view of an instant as plain JSON.
 
     `list-partitions` is the DLF metadata API's answer to ListPartitions, of one page.
@@ -89,7 +89,7 @@ def document(view: View, kept: Counted, at: Instant) -> dict[str, Any]:
     }
 
 
-def snapshot_statistics(kept: Counted, at: Instant) -> tuple[PartitionStatistics, ...]:
+def snapshot_statistics(kept: StatisticsSource, at: Instant) -> tuple[PartitionStatistics, ...]:
     """Return the change of each partition by a projected snapshot, as in Paimon's commits.
 
     Example:
@@ -109,7 +109,7 @@ def snapshot_statistics(kept: Counted, at: Instant) -> tuple[PartitionStatistics
 
 
 def every_snapshot(
-    table: Table, kept: Counted
+    table: Table, kept: StatisticsSource
 ) -> Iterator[tuple[int, tuple[PartitionStatistics, ...]]]:
     """Yield each readable snapshot, oldest first, with its change of each partition."""
     state = table.state
@@ -196,7 +196,7 @@ _DAY_TEXT = re.compile(r"(\d{4})-?(\d{2})-?(\d{2})").fullmatch
 
 
 @define
-class _Late:
+class _LateRows:
     """Late rows of a shown partition."""
 
     partition: str
@@ -208,7 +208,7 @@ class _Late:
     newest_millis: int = 0
 
 
-def late(kept: Counted, at: Instant, late_days: int) -> Iterator[dict[str, Any]]:
+def late(kept: StatisticsSource, at: Instant, late_days: int) -> Iterator[dict[str, Any]]:
     """Yield a row for each partition that got rows late, in descending order of their number.
 
     Args:
@@ -220,13 +220,15 @@ def late(kept: Counted, at: Instant, late_days: int) -> Iterator[dict[str, Any]]
         InvalidInputError: No partition spec has a field of a day or another time.
         DamagedLogError: A needed part of the log is missing or damaged.
     """
-    ends = _Ends(at)
+    ends = _PartitionEnds(at)
     state, rendering = at.state, rendering_of(at)
-    found: dict[str, _Late] = {}
+    found: dict[str, _LateRows] = {}
     rows = (
         row
         for block in kept.deltas(state.version)
-        for row in _grown(up_to(block, version=state.version, snapshot_id=state.last_snapshot_id))
+        for row in _added_data_rows(
+            up_to(block, version=state.version, snapshot_id=state.last_snapshot_id)
+        )
     )
     moments = kept.moments(state, _COMMITS_AT_ONCE)
     for row in rows:
@@ -235,7 +237,7 @@ def late(kept: Counted, at: Instant, late_days: int) -> Iterator[dict[str, Any]]
         if ended is None or moment < ended + late_days * DAY_MILLIS:
             continue
         path = rendering.spec(row["spec_id"], row["partition"]).path
-        one = found.setdefault(path, _Late(path, ended))
+        one = found.setdefault(path, _LateRows(path, ended))
         one.snapshot_count += 1
         one.record_count += row["record_count"]
         one.file_count += row["file_count"]
@@ -254,7 +256,7 @@ def late(kept: Counted, at: Instant, late_days: int) -> Iterator[dict[str, Any]]
         }
 
 
-def _grown(rows: Any) -> list[dict[str, Any]]:
+def _added_data_rows(rows: Any) -> list[dict[str, Any]]:
     import pyarrow.compute as pc
 
     is_data = pc.and_(pc.equal(rows["content"], "data"), pc.greater(rows["record_count"], 0))
@@ -265,7 +267,7 @@ def _grown(rows: Any) -> list[dict[str, Any]]:
 _COMMITS_AT_ONCE = 64
 
 
-class _Ends:
+class _PartitionEnds:
     """End of the period of each partition, Unix milliseconds."""
 
     def __init__(self, at: Instant) -> None:
@@ -273,7 +275,7 @@ class _Ends:
         self._places = {
             each.spec_id: place
             for each in at.state.specs
-            if (place := _time_of(each, types)) is not None
+            if (place := _find_time_field(each, types)) is not None
         }
         self._known: dict[tuple[int, str], int | None] = {}
         if not self._places:
@@ -292,7 +294,7 @@ class _Ends:
 
 
 @define
-class _Time:
+class _PartitionTimeField:
     """Position and unit of the time among a spec's values."""
 
     place: int
@@ -316,14 +318,16 @@ class _Time:
         return None
 
 
-def _time_of(spec: PartitionSpec, types: Mapping[int, t.DataType]) -> _Time | None:
+def _find_time_field(
+    spec: PartitionSpec, types: Mapping[int, t.DataType]
+) -> _PartitionTimeField | None:
     """Return the first of a spec's fields that is a time."""
     for place, each in enumerate(spec.fields):
         source, transform = types.get(each.source_id), transform_of(each.transform)
         if source is None or not isinstance(transform, Identity | Period):
             continue
         if isinstance(source, _TIMES):
-            return _Time(place, transform, transform.result_type(source))
+            return _PartitionTimeField(place, transform, transform.result_type(source))
     return None
 
 
@@ -357,7 +361,7 @@ def _lateness_text(millis: int) -> str:
 
 
 @define
-class _Freed:
+class _FreedFiles:
     """Files of a partition that would be deleted."""
 
     partition: str
@@ -366,7 +370,9 @@ class _Freed:
     size: int = 0
 
 
-def freed(kept: Counted, log: TableLog, at: Instant, cut_millis: int) -> Iterator[dict[str, Any]]:
+def freed(
+    kept: StatisticsSource, log: TableLog, at: Instant, cut_millis: int
+) -> Iterator[dict[str, Any]]:
     """Yield a row for each partition with files that would be deleted, the most bytes first.
 
     Args:
@@ -380,12 +386,16 @@ def freed(kept: Counted, log: TableLog, at: Instant, cut_millis: int) -> Iterato
         DamagedLogError: A commit or a list of file changes is missing or damaged.
     """
     rendering = rendering_of(at)
-    found: dict[str, _Freed] = {}
-    listed = kept if isinstance(kept, EngineListed) else None
-    files = _Walk(log, at, cut_millis).freed() if listed is None else _of_engine(listed, cut_millis)
+    found: dict[str, _FreedFiles] = {}
+    listed = kept if isinstance(kept, EngineListedStatistics) else None
+    files = (
+        _HistoryReplay(log, at, cut_millis).freed()
+        if listed is None
+        else _freed_engine_files(listed, cut_millis)
+    )
     for file in files:
         path = rendering.spec(file.spec_id, json.encode(file.partition).decode()).path
-        one = found.setdefault(path, _Freed(path))
+        one = found.setdefault(path, _FreedFiles(path))
         one.record_count += file.record_count if file.content == "data" else 0
         one.file_count += 1
         one.size += file.file_size_in_bytes
@@ -398,12 +408,12 @@ def freed(kept: Counted, log: TableLog, at: Instant, cut_millis: int) -> Iterato
         }
 
 
-def _of_engine(listed: EngineListed, cut_millis: int) -> list[FileChange]:
+def _freed_engine_files(listed: EngineListedStatistics, cut_millis: int) -> list[FileChange]:
     """Return the same where an engine lists the files, from the engine's snapshots."""
     state = listed.at.state
     moments = listed.moments(state)
     older = [each for each in listed.line if moments.of_snapshot(0, each) <= cut_millis]
-    stays = {*listed.line[max(0, len(older) - 1) :], *_named(state)}
+    stays = {*listed.line[max(0, len(older) - 1) :], *_referenced_snapshot_ids(state)}
     read: dict[str, FileChange] = {}
     kept: set[str] = set()
     for time_millis, snapshot_id, files in listed.there():
@@ -413,12 +423,12 @@ def _of_engine(listed: EngineListed, cut_millis: int) -> list[FileChange]:
     return [each for path, each in read.items() if path not in kept]
 
 
-def _named(state: TableState) -> set[int]:
+def _referenced_snapshot_ids(state: TableState) -> set[int]:
     """Return the snapshots that a source's branches and tags refer to."""
     return {*state.held_snapshot_ids, *(each.snapshot_id for each in state.refs)}
 
 
-class _Walk:
+class _HistoryReplay:
     """Replay of the table's history up to an instant."""
 
     def __init__(self, log: TableLog, at: Instant, cut_millis: int) -> None:
@@ -435,12 +445,12 @@ class _Walk:
         kept: set[str] = set()
         earliest = self._state.earliest_snapshot_id or 1
         is_cut = False
-        for time_millis, snapshot_id, files in self._snapshots():
+        for time_millis, snapshot_id, files in self._timed_snapshots():
             if time_millis > self._cut_millis and not is_cut:
                 kept |= live.keys()
                 is_cut = True
             came = [each for each in files if each.kind == "ADD"]
-            live = _after(live, files)
+            live = _apply_file_changes(live, files)
             if snapshot_id == earliest:
                 read = dict(live)
             elif snapshot_id > earliest:
@@ -452,7 +462,7 @@ class _Walk:
         kept |= live.keys()
         return [each for path, each in read.items() if path not in kept]
 
-    def _snapshots(self) -> Iterator[tuple[int, int, tuple[FileChange, ...]]]:
+    def _timed_snapshots(self) -> Iterator[tuple[int, int, tuple[FileChange, ...]]]:
         state, log = self._state, self._log
         for read in log.commits(0, state.version):
             moment = effective_millis(read.commit, state.corrections)
@@ -467,7 +477,9 @@ class _Walk:
                 yield moment, event.snapshot_id, event_files(log.store, log.layout, event)
 
 
-def _after(live: dict[str, FileChange], files: tuple[FileChange, ...]) -> dict[str, FileChange]:
+def _apply_file_changes(
+    live: dict[str, FileChange], files: tuple[FileChange, ...]
+) -> dict[str, FileChange]:
     for each in files:
         if each.kind == "ADD":
             live[each.path] = each
@@ -512,7 +524,7 @@ class Thresholds:
 
 
 def answer(
-    question: Question, kept: Counted, log: TableLog, at: TableAt, bounds: Thresholds
+    question: Question, kept: StatisticsSource, log: TableLog, at: TableAt, bounds: Thresholds
 ) -> pa.Table:
     """Return the answer to a question, a row per partition, day, or partition spec.
 
@@ -536,34 +548,42 @@ def answer(
 
     match question:
         case "compaction":
-            rows = _compaction(_partitions(partition_sums(kept, at), at), bounds.target_file_size)
-            return pa.Table.from_pylist(list(rows), schema=_schema(_COMPACTION))
+            rows = _compaction_rows(
+                _shown_partitions(partition_sums(kept, at), at), bounds.target_file_size
+            )
+            return pa.Table.from_pylist(list(rows), schema=_arrow_schema(_COMPACTION))
         case "growth":
-            rows = _growth(totals(kept, at), kept.moments(at.state))
-            return pa.Table.from_pylist(list(rows), schema=_schema(_GROWTH))
+            rows = _growth_rows(totals(kept, at), kept.moments(at.state))
+            return pa.Table.from_pylist(list(rows), schema=_arrow_schema(_GROWTH))
         case "untouched":
-            rows = _untouched(kept, at, bounds)
-            return pa.Table.from_pylist(list(rows), schema=_schema(_UNTOUCHED))
+            rows = _untouched_rows(kept, at, bounds)
+            return pa.Table.from_pylist(list(rows), schema=_arrow_schema(_UNTOUCHED))
         case "late":
             rows = late(kept, at, bounds.late_days)
-            return pa.Table.from_pylist(list(rows), schema=_schema(_LATE))
+            return pa.Table.from_pylist(list(rows), schema=_arrow_schema(_LATE))
         case "retention":
             cut_millis = bounds.now_millis - bounds.retained_days * DAY_MILLIS
             rows = freed(kept, log, at, cut_millis)
-            return pa.Table.from_pylist(list(rows), schema=_schema(_FREED))
+            return pa.Table.from_pylist(list(rows), schema=_arrow_schema(_FREED))
         case "filter":
             rows = filter_cost(at, bounds.where)
-            return pa.Table.from_pylist(list(rows), schema=_schema(_FILTER))
+            return pa.Table.from_pylist(list(rows), schema=_arrow_schema(_FILTER))
 
 
-def asked_of(question: Question, table: Table, at: TableAt, kept: Counted) -> Counted:
+def statistics_for_question(
+    question: Question, table: Table, at: TableAt, kept: StatisticsSource
+) -> StatisticsSource:
     """Return the statistics that a question needs.
 
     For retention that includes snapshots of the table's former owner, which are not in the kept
     statistics.
     """
     is_owned = at.state.origin.lists_files_since > 0
-    return EngineListed(handle_of(table), at) if question == "retention" and is_owned else kept
+    return (
+        EngineListedStatistics(handle_of(table), at)
+        if question == "retention" and is_owned
+        else kept
+    )
 
 
 def print_answer(screen: Screen, title: str, answer: pa.Table) -> None:
@@ -574,11 +594,11 @@ def print_answer(screen: Screen, title: str, answer: pa.Table) -> None:
         return
     screen.table(
         tuple(_SHOWN.get(name, name.replace("_", " ")) for name in answer.column_names),
-        (tuple(_text(*each) for each in row.items()) for row in answer.to_pylist()),
+        (tuple(_cell_text(*each) for each in row.items()) for row in answer.to_pylist()),
     )
 
 
-def _text(name: str, value: str | float) -> str | int:
+def _cell_text(name: str, value: str | float) -> str | int:
     if isinstance(value, int) and name.endswith("in_bytes"):
         return signed_size(value)
     return f"{value:.2f}" if isinstance(value, float) else value
@@ -669,14 +689,14 @@ _FILTER = {
 }
 
 
-def _schema(columns: dict[str, str]) -> pa.Schema:
+def _arrow_schema(columns: dict[str, str]) -> pa.Schema:
     import pyarrow as pa
 
     return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in columns.items()])
 
 
 @define
-class _Partition:
+class _ShownPartition:
     """A shown partition, with the sums over the files of all its specs."""
 
     path: str
@@ -688,13 +708,13 @@ class _Partition:
     data_size: int = 0
 
 
-def _partitions(sums: pa.Table, at: Instant) -> list[_Partition]:
+def _shown_partitions(sums: pa.Table, at: Instant) -> list[_ShownPartition]:
     """Return the partitions that have files, from the sums of all that ever had some."""
     rendering = rendering_of(at)
-    found: dict[str, _Partition] = {}
+    found: dict[str, _ShownPartition] = {}
     for row in sums.to_pylist():
         path = rendering.spec(row["spec_id"], row["partition"]).path
-        one = found.setdefault(path, _Partition(path))
+        one = found.setdefault(path, _ShownPartition(path))
         one.place = row["version"] if one.place is None else max(one.place, row["version"])
         one.record_count += row["record_count"]
         one.file_count += row["file_count"]
@@ -705,11 +725,11 @@ def _partitions(sums: pa.Table, at: Instant) -> list[_Partition]:
     return [each for each in found.values() if each.file_count]
 
 
-def _compaction(partitions: list[_Partition], target: int) -> Iterator[_Row]:
+def _compaction_rows(partitions: list[_ShownPartition], target: int) -> Iterator[_Row]:
     with_data = [each for each in partitions if each.data_files]
     middle = median([each.data_size for each in with_data]) if with_data else 0
 
-    def after(each: _Partition) -> int:
+    def after(each: _ShownPartition) -> int:
         return min(each.data_files, max(1, -(-each.data_size // target)))
 
     for each in sorted(with_data, key=lambda each: (after(each) - each.data_files, each.path)):
@@ -724,7 +744,7 @@ def _compaction(partitions: list[_Partition], target: int) -> Iterator[_Row]:
         }
 
 
-def _growth(history: tuple[TableTotals, ...], moments: Moments) -> Iterator[_Row]:
+def _growth_rows(history: tuple[TableTotals, ...], moments: Moments) -> Iterator[_Row]:
     def day_of(place: int) -> int:
         each = history[place]
         return moments.of_snapshot(each.version, each.snapshot_id) // DAY_MILLIS
@@ -756,9 +776,9 @@ def _growth(history: tuple[TableTotals, ...], moments: Moments) -> Iterator[_Row
         before, start = last, end
 
 
-def _untouched(kept: Counted, at: Instant, bounds: Thresholds) -> Iterator[_Row]:
+def _untouched_rows(kept: StatisticsSource, at: Instant, bounds: Thresholds) -> Iterator[_Row]:
     moments = kept.moments(at.state)
-    found = [(each.place or 0, each) for each in _partitions(last_changes(kept, at), at)]
+    found = [(each.place or 0, each) for each in _shown_partitions(last_changes(kept, at), at)]
     for place, each in sorted(found, key=lambda pair: (pair[0], pair[1].path)):
         moment = moments.of(place)
         days = (bounds.now_millis - moment) // DAY_MILLIS

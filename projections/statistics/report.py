@@ -17,10 +17,17 @@ from ledger.table_at import TableAt
 from ledger.table_handle import handle_of
 from projections.dlf import Style, render
 from projections.dlf.objects import Partition
-from projections.materialising import Progress, nobody
-from projections.statistics.engine_listed import EngineListed
+from projections.materialising import Progress, ignore_progress
+from projections.statistics.engine_listed import EngineListedStatistics
 from projections.statistics.materialise import Engine, refresh
-from projections.statistics.query import Counted, Instant, Order, TableTotals, first_by, partitions
+from projections.statistics.query import (
+    Instant,
+    Order,
+    StatisticsSource,
+    TableTotals,
+    greatest_partitions,
+    partitions,
+)
 from projections.statistics.questions import Question, print_partitions
 from projections.statistics.tile_rows import Kept
 
@@ -63,7 +70,7 @@ class Report:
 
     def document(self, order: Order, top: int) -> dict[str, Any]:
         """Return the report as plain JSON; partitions in the shape of the DLF metadata API."""
-        first = first_by(self.partitions, order, top)
+        first = greatest_partitions(self.partitions, order, top)
         opening = self.opening_snapshot_id
         return {
             "table": self.table,
@@ -82,11 +89,11 @@ def refreshed_statistics(
     at: TableAt,
     engine: Engine,
     notice: Callable[[str], None],
-    on_progress: Progress = nobody,
-) -> Counted:
+    on_progress: Progress = ignore_progress,
+) -> StatisticsSource:
     """Return a table's statistics after a refresh; if they cannot be kept, computed ones."""
     if not at.state.lists_files:
-        return EngineListed(handle_of(table), at)
+        return EngineListedStatistics(handle_of(table), at)
     try:
         refresh(handle_of(table).log, engine, on_progress=on_progress)
     except (OSError, StoreError) as error:
@@ -94,7 +101,7 @@ def refreshed_statistics(
     return Kept.of(handle_of(table).log)
 
 
-def report_of(table: Table, kept: Counted, at: Instant, engine: str) -> Report:
+def report_of(table: Table, kept: StatisticsSource, at: Instant, engine: str) -> Report:
     """Return the report of a table at an instant."""
     return Report(
         table=str(table.identifier),
@@ -213,7 +220,7 @@ _MOST_DOTS = 50
 _COLOURS: dict[_Unit, str] = {"rows": "C0", "bytes": "C1"}
 
 
-def draw(
+def draw_report(
     path: Path, report: Report, history: Sequence[TableTotals], when: Callable[[int], int]
 ) -> None:
     """Draw growth and skew next to each other into a PNG file.
@@ -230,7 +237,7 @@ def draw(
     Raises:
         MissingDependencyError: matplotlib is not installed.
     """
-    figure = _figure()
+    figure = _new_figure()
     panels = figure.subplot_mosaic([["rows", "skew"], ["size", "skew"]])
     figure.suptitle(f"{report.table}, snapshot {report.snapshot_id}")
     _draw_growth(panels["rows"], history, [each.record_count for each in history], "rows")
@@ -256,8 +263,8 @@ def _draw_growth(
     marker = "." if len(history) <= _MOST_DOTS else ""
     snapshots = [each.snapshot_id for each in history]
     panel.step(snapshots, values, where="post", marker=marker, color=_COLOURS[unit])
-    _whole(panel.xaxis)
-    _read_as(panel.yaxis, unit)
+    _label_integers(panel.xaxis)
+    _format_labels_by_unit(panel.yaxis, unit)
     panel.set_ylim(0, max([1, *values]) * 1.05)
     panel.grid(axis="y", color="0.9")
 
@@ -271,17 +278,17 @@ def _draw_skew(panel: Axes, sizes: Sequence[int]) -> None:
     panel.set_ylim(0, 1.02)
     panel.legend(loc="lower right")
     panel.yaxis.set_major_formatter(lambda share, _position: f"{share:.0%}")
-    _whole(panel.xaxis)
+    _label_integers(panel.xaxis)
 
 
-def _whole(axis: Axis) -> None:
+def _label_integers(axis: Axis) -> None:
     """Label integers only, and few of them."""
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(nbins=5, integer=True))
 
 
-def _read_as(axis: Axis, unit: str) -> None:
+def _format_labels_by_unit(axis: Axis, unit: str) -> None:
     """Format an axis's labels by unit: thousands separators, bytes in kB, MB, ..."""
     from matplotlib.ticker import MaxNLocator
 
@@ -290,7 +297,7 @@ def _read_as(axis: Axis, unit: str) -> None:
         axis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
         axis.set_major_formatter(lambda value, _position: size(round(value)).replace(".0 ", " "))
     else:
-        _whole(axis)
+        _label_integers(axis)
         axis.set_major_formatter(lambda value, _position: f"{value:,.0f}")
 
 
@@ -306,17 +313,17 @@ def draw_answer(path: Path, question: Question, title: str, answer: pa.Table) ->
     Raises:
         MissingDependencyError: matplotlib is not installed.
     """
-    figure = _figure()
+    figure = _new_figure()
     axes = figure.subplots()
     picture = _PICTURES[question]
     rows = answer.slice(0, _MOST_BARS).to_pylist()
     figure.suptitle(f"{title}: {question}")
     axes.set(xlabel="size" if picture.unit == "bytes" else picture.unit)
-    _read_as(axes.xaxis, picture.unit)
+    _format_labels_by_unit(axes.xaxis, picture.unit)
     height = _BAR / len(picture.measures)
     for nth, name in enumerate(picture.measures):
         places = [each + nth * height for each in range(len(rows))]
-        axes.barh(places, [each[name] for each in rows], height, label=_called(name))
+        axes.barh(places, [each[name] for each in rows], height, label=_measure_label(name))
     middle = (len(picture.measures) - 1) * height / 2
     labels = [str(each[picture.label]) or "all" for each in rows]
     axes.set_yticks([each + middle for each in range(len(rows))], labels)
@@ -325,12 +332,12 @@ def draw_answer(path: Path, question: Question, title: str, answer: pa.Table) ->
     figure.savefig(path, format="png", dpi=_DOTS_AN_INCH)
 
 
-def _called(measure: str) -> str:
+def _measure_label(measure: str) -> str:
     return measure.replace("_in_bytes", "").replace("_", " ")
 
 
 @frozen
-class _Picture:
+class _AnswerPlot:
     """Drawn columns of an answer."""
 
     label: str
@@ -341,17 +348,17 @@ class _Picture:
 _MOST_BARS = 30
 _BAR = 0.8
 
-_PICTURES: dict[Question, _Picture] = {
-    "compaction": _Picture("partition", ("file_count", "file_count_after"), "files"),
-    "growth": _Picture("day", ("added_file_size_in_bytes", "file_size_in_bytes"), "bytes"),
-    "untouched": _Picture("partition", ("untouched_days",), "days"),
-    "late": _Picture("partition", ("late_record_count",), "rows"),
-    "retention": _Picture("partition", ("freed_file_size_in_bytes",), "bytes"),
-    "filter": _Picture("spec_id", ("file_size_in_bytes", "read_size_in_bytes"), "bytes"),
+_PICTURES: dict[Question, _AnswerPlot] = {
+    "compaction": _AnswerPlot("partition", ("file_count", "file_count_after"), "files"),
+    "growth": _AnswerPlot("day", ("added_file_size_in_bytes", "file_size_in_bytes"), "bytes"),
+    "untouched": _AnswerPlot("partition", ("untouched_days",), "days"),
+    "late": _AnswerPlot("partition", ("late_record_count",), "rows"),
+    "retention": _AnswerPlot("partition", ("freed_file_size_in_bytes",), "bytes"),
+    "filter": _AnswerPlot("spec_id", ("file_size_in_bytes", "read_size_in_bytes"), "bytes"),
 }
 
 
-def _figure() -> Figure:
+def _new_figure() -> Figure:
     if find_spec("matplotlib") is None:
         raise MissingDependencyError("a plot needs matplotlib: pip install 'lakeledger[plot]'")
     # Neither pyplot nor its global state: this draws on any thread, without a display.

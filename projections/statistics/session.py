@@ -36,21 +36,21 @@ def require_java(environ: Mapping[str, str]) -> int:
     Raises:
         MissingDependencyError: There is none, it does not run, or it is older than 17.
     """
-    java = _find(environ)
+    java = _find_java(environ)
     try:
         answer = subprocess.run(  # noqa: S603 - the same program that Spark will start
             [java, "-version"], capture_output=True, text=True, check=True, timeout=_ANSWER_WITHIN_S
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise MissingDependencyError(f"{java} does not run; {_HOW}") from error
-    version = _major(answer.stderr + answer.stdout)
+    version = _parse_java_version(answer.stderr + answer.stdout)
     if version is None or version < OLDEST_JAVA:
         found = f"Java {version}" if version else "an unknown Java"
         raise MissingDependencyError(f"{java} is {found}, too old for Spark; {_HOW}")
     return version
 
 
-def _find(environ: Mapping[str, str]) -> str:
+def _find_java(environ: Mapping[str, str]) -> str:
     home = environ.get("JAVA_HOME")
     if home:
         java = Path(home) / "bin" / "java"
@@ -64,7 +64,7 @@ def _find(environ: Mapping[str, str]) -> str:
     return on_path
 
 
-def _major(answer: str) -> int | None:
+def _parse_java_version(answer: str) -> int | None:
     found = re.search(r'version "(?:1\.)?(\d+)', answer)
     return int(found.group(1)) if found else None
 

@@ -25,11 +25,11 @@ from projections.statistics.engine_files import (
     LEDGER,
     Asked,
     EngineFiles,
-    InstalledManifests,
+    InstalledManifestDecoders,
     ManifestPart,
     MissingFileError,
-    named_by,
-    without_common,
+    add_snapshot_to_errors,
+    drop_cancelled_parts,
 )
 
 _COMMITS_AT_ONCE = 64
@@ -60,18 +60,18 @@ class SnapshotContents:
     def __init__(self, log: TableLog) -> None:
         self._log = log
         self.files = EngineFiles.of(log)
-        self._manifests = InstalledManifests()
+        self._manifests = InstalledManifestDecoders()
         self._known: dict[int, PlacedSnapshot] = {}
 
     @property
-    def _owned_since(self) -> int:
+    def _first_owned_version(self) -> int:
         """The commit since which the ledger lists the table's files; 0 for always."""
         head = self._log.head
         return 0 if head is None else head.state.origin.lists_files_since
 
     def learn(self, commit: Commit[TableEvent]) -> list[PlacedSnapshot]:
         """Return a commit's snapshots, and cache them."""
-        if commit.version < self._owned_since:
+        if commit.version < self._first_owned_version:
             return []
         moment = effective_millis(commit)
         found = [PlacedSnapshot(commit.version, moment, each) for each in snapshot_events(commit)]
@@ -89,14 +89,14 @@ class SnapshotContents:
             UnsupportedError: One is outside of the table's store.
         """
         event = snapshot.event
-        if self._owned_since:
+        if self._first_owned_version:
             # The ledger lists all live files here; earlier counts are those of the source.
             return None
         if isinstance(event, RolledBack):
-            return self._rolled_back(snapshot, event)
+            return self._parts_of_rollback(snapshot, event)
         if not names_lists(event):
             return None
-        return list(self._named(event, snapshot, "changes"))
+        return list(self._parts_of_named_lists(event, snapshot, "changes"))
 
     def live(self, snapshot: PlacedSnapshot) -> list[ManifestPart]:
         """Return the parts with a snapshot's complete contents; raises as `changes`."""
@@ -125,7 +125,7 @@ class SnapshotContents:
                 self.learn(read.commit)
         return self._known[snapshot_id]
 
-    def _rolled_back(
+    def _parts_of_rollback(
         self, snapshot: PlacedSnapshot, event: RolledBack
     ) -> list[ManifestPart] | None:
         before, target = snapshot.snapshot_id - 1, event.target_snapshot_id
@@ -137,7 +137,7 @@ class SnapshotContents:
                 target = self._step_back(target, snapshot, parts, sign=1)
         if all(each.dialect == LEDGER for each in parts):
             return None
-        return without_common([evolve(each, compared=1) for each in parts])
+        return drop_cancelled_parts([evolve(each, compared=1) for each in parts])
 
     def _step_back(
         self, snapshot_id: int, counted: PlacedSnapshot, parts: list[ManifestPart], *, sign: int
@@ -155,7 +155,7 @@ class SnapshotContents:
             return found.event.target_snapshot_id
         if not names_lists(found.event):
             if lists_files(found.event):
-                parts.append(evolve(self._listed(found, counted), sign=sign))
+                parts.append(evolve(self._ledger_list_part(found, counted), sign=sign))
             return snapshot_id - 1
         if isinstance(found.event.base_manifest_list, UnsetType):
             raise MissingFileError(
@@ -163,11 +163,11 @@ class SnapshotContents:
                 "its contents are unknown; let the table's engine commit once more",
                 self._log.layout.commit(found.version),
             )
-        held = self._named(found.event, counted, "contents")
+        held = self._parts_of_named_lists(found.event, counted, "contents")
         parts += [evolve(each, sign=sign) for each in held]
         return 0
 
-    def _listed(self, found: PlacedSnapshot, counted: PlacedSnapshot) -> ManifestPart:
+    def _ledger_list_part(self, found: PlacedSnapshot, counted: PlacedSnapshot) -> ManifestPart:
         return ManifestPart(
             version=counted.version,
             snapshot_id=counted.snapshot_id,
@@ -176,14 +176,14 @@ class SnapshotContents:
             adder=found.snapshot_id,
         )
 
-    def _named(
+    def _parts_of_named_lists(
         self, event: SnapshotCommitted, counted: PlacedSnapshot, asked: Asked
     ) -> Iterator[ManifestPart]:
         """Yield the manifests of the lists that a snapshot names, as parts of the counted one."""
         dialect, manifests = self._manifests.of(event)
         for each in manifests.lists(event, asked):
             key = self.files.key(each.path)
-            with named_by(event.snapshot_id):
+            with add_snapshot_to_errors(event.snapshot_id):
                 body = self.files.read(key, each.size, event.snapshot_id)
                 listed = manifests.listed(body, key, event, asked)
             for one in listed:

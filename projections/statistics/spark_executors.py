@@ -17,7 +17,7 @@ from attrs import frozen
 from ledger.model.errors import LedgerError, StoreError
 from projections.source.span_reading import begin_task
 from projections.statistics.entries import Opening
-from projections.statistics.materialise import Share, keep_share, merge_tile
+from projections.statistics.materialise import RefreshedRange, merge_tile, refresh_range
 from projections.statistics.session import cores_of
 from projections.statistics.spark_source import LogSource
 from projections.statistics.tile_rows import (
@@ -50,7 +50,7 @@ _ANSWER = "task bigint, answer binary"
 
 
 @frozen
-class OnSpark:
+class SparkEngine:
     """Engine on Spark's executors, for one table.
 
     Attributes:
@@ -68,24 +68,28 @@ class OnSpark:
         """Name in messages."""
         return "spark"
 
-    def keep(self, kept: Kept, last: int) -> Iterable[Share]:
+    def keep(self, kept: Kept, last: int) -> Iterable[RefreshedRange]:
         """Write tiles of deltas; see `materialise.Engine`."""
-        table = _OpenTable(self.source, kept.position, kept.opening)
+        table = _ExecutorTable(self.source, kept.position, kept.opening)
         if self.source.names_lists:
-            return self._from_manifests(table, last)
+            return self._keep_from_manifests(table, last)
         cores = cores_of(self.spark)
-        return self._shared_out(table, tuple(lessening(kept.position.version + 1, last, cores)))
+        return self._distribute_shares(
+            table, tuple(decreasing_runs(kept.position.version + 1, last, cores))
+        )
 
-    def _shared_out(self, table: _OpenTable, shares: tuple[tuple[int, int], ...]) -> list[Share]:
-        found = answers(self.spark, partial(_keep, table, shares), len(shares))
+    def _distribute_shares(
+        self, table: _ExecutorTable, shares: tuple[tuple[int, int], ...]
+    ) -> list[RefreshedRange]:
+        found = run_tasks(self.spark, partial(_keep_shares, table, shares), len(shares))
         return [share for done in found for share in done]
 
     def merge(self, kept: Kept, tiles: Sequence[Tile]) -> None:
         """Write tiles of sums; see `materialise.Engine`."""
-        table = _OpenTable(self.source, kept.position, kept.opening)
-        answers(self.spark, partial(_merge, table, tuple(tiles)), len(tiles))
+        table = _ExecutorTable(self.source, kept.position, kept.opening)
+        run_tasks(self.spark, partial(_merge_numbered_tile, table, tuple(tiles)), len(tiles))
 
-    def _from_manifests(self, table: _OpenTable, last: int) -> Iterable[Share]:
+    def _keep_from_manifests(self, table: _ExecutorTable, last: int) -> Iterable[RefreshedRange]:
         """Keep blocks whose manifests are distributed over all tasks."""
         from attrs import evolve
 
@@ -95,8 +99,8 @@ class OnSpark:
         source = evolve(self.source, opening=table.opening)
         rows = reader.contributions(self.spark, source, first, last)
         task = partial(_keep_rows, table, first, last)
-        done = _collected(reader.by_block(rows, task, _ANSWER))
-        found = [cast("Share", each) for _, each in done]
+        done = _collect_rows(reader.apply_by_block(rows, task, _ANSWER))
+        found = [cast("RefreshedRange", each) for _, each in done]
         # Commits without a snapshot have no rows, but a tile.
         starts = {block_of(each.first).start for each in found}
         empty = tuple(
@@ -104,11 +108,11 @@ class OnSpark:
             for each in blocks(first, last)
             if each.start not in starts
         )
-        return [*found, *self._shared_out(table, empty)]
+        return [*found, *self._distribute_shares(table, empty)]
 
 
 @frozen
-class _OpenTable:
+class _ExecutorTable:
     """The fields of a table that executors need; pickled to them."""
 
     source: LogSource
@@ -122,14 +126,14 @@ class _OpenTable:
         return log, Kept(files, self.position, local_scan(log), log, self.opening)
 
 
-def runs(first: int, last: int) -> Iterator[tuple[int, int]]:
+def divide_into_runs(first: int, last: int) -> Iterator[tuple[int, int]]:
     """Yield the first and last versions of the runs that tasks divide.
 
     None is longer than a tile of sums, whose rows are all in memory at once; and if there are
     several, they end at the ends of such tiles.
 
     Example:
-        >>> list(runs(300, 700)), list(runs(300, 1100))
+        >>> list(divide_into_runs(300, 700)), list(divide_into_runs(300, 1100))
         ([(300, 700)], [(300, 511), (512, 1023), (1024, 1100)])
     """
     is_short = last < block_of(first).start + NARROWEST_SUMS
@@ -139,7 +143,7 @@ def runs(first: int, last: int) -> Iterator[tuple[int, int]]:
         first = end
 
 
-def lessening(first: int, last: int, cores: int) -> Iterator[tuple[int, int]]:
+def decreasing_runs(first: int, last: int, cores: int) -> Iterator[tuple[int, int]]:
     """Yield the first and last versions of runs of whole blocks, in decreasing length.
 
     Long ones first, since each has a fixed cost; short ones last, so that no core is busy with a
@@ -147,9 +151,9 @@ def lessening(first: int, last: int, cores: int) -> Iterator[tuple[int, int]]:
     where one ends, so that the process with its rows merges it.
 
     Example:
-        >>> [(b + 1 - a) // BLOCK for a, b in lessening(0, 2559, 2)]
+        >>> [(b + 1 - a) // BLOCK for a, b in decreasing_runs(0, 2559, 2)]
         [8, 8, 8, 8, 2, 2, 1, 1, 1, 1]
-        >>> list(lessening(70, 200, 8))
+        >>> list(decreasing_runs(70, 200, 8))
         [(70, 127), (128, 191), (192, 200)]
     """
     begin, end = block_of(first).start, block_of(last).end
@@ -163,33 +167,35 @@ def lessening(first: int, last: int, cores: int) -> Iterator[tuple[int, int]]:
         first = begin
 
 
-def _keep(table: _OpenTable, shares: Sequence[tuple[int, int]], number: int) -> list[Share]:
+def _keep_shares(
+    table: _ExecutorTable, shares: Sequence[tuple[int, int]], number: int
+) -> list[RefreshedRange]:
     log, kept = table.open()
     first, last = shares[number]
-    return [keep_share(log, kept, *each) for each in runs(first, last)]
+    return [refresh_range(log, kept, *each) for each in divide_into_runs(first, last)]
 
 
-def _keep_rows(table: _OpenTable, first: int, last: int, rows: pa.Table) -> pa.Table:
+def _keep_rows(table: _ExecutorTable, first: int, last: int, rows: pa.Table) -> pa.Table:
     import pyarrow.compute as pc
 
-    from projections.statistics.spark_frames import finished
+    from projections.statistics.spark_frames import sum_partial_deltas
 
     block = block_of(pc.min(rows["version"]).as_py())
 
-    def kept_share(_number: int) -> Share:
+    def kept_share(_number: int) -> RefreshedRange:
         log, kept = table.open()
         span = max(first, block.start), min(last, block.end - 1)
-        return keep_share(log, kept, *span, fresh=finished(rows))
+        return refresh_range(log, kept, *span, fresh=sum_partial_deltas(rows))
 
-    return _answer(kept_share, 0)
+    return _run_task(kept_share, 0)
 
 
-def _merge(table: _OpenTable, tiles: Sequence[Tile], number: int) -> None:
+def _merge_numbered_tile(table: _ExecutorTable, tiles: Sequence[Tile], number: int) -> None:
     _, kept = table.open()
     merge_tile(kept, tiles[number])
 
 
-def answers(spark: SparkSession, task: Callable[[int], T], count: int) -> list[T]:
+def run_tasks(spark: SparkSession, task: Callable[[int], T], count: int) -> list[T]:
     """Run tasks on executors, a partition each, and return their answers, in order.
 
     Args:
@@ -204,11 +210,11 @@ def answers(spark: SparkSession, task: Callable[[int], T], count: int) -> list[T
     if not count:
         return []
     numbers = spark.range(0, count, 1, count)
-    found = dict(_collected(numbers.mapInArrow(partial(_answered, task), _ANSWER)))
+    found = dict(_collect_rows(numbers.mapInArrow(partial(_run_numbered_tasks, task), _ANSWER)))
     return [cast("T", found[number]) for number in range(count)]
 
 
-def _collected(frame: DataFrame) -> list[tuple[int, object]]:
+def _collect_rows(frame: DataFrame) -> list[tuple[int, object]]:
     from pyspark.errors import PySparkException
 
     try:
@@ -230,13 +236,13 @@ def _collected(frame: DataFrame) -> list[tuple[int, object]]:
     return found
 
 
-def _answered(task: Callable[[int], object], batches: Iterable[Any]) -> Iterator[Any]:
+def _run_numbered_tasks(task: Callable[[int], object], batches: Iterable[Any]) -> Iterator[Any]:
     for batch in batches:
         for number in batch.column(0).to_pylist():
-            yield from _answer(task, number).to_batches()
+            yield from _run_task(task, number).to_batches()
 
 
-def _answer(task: Callable[[int], object], number: int) -> pa.Table:
+def _run_task(task: Callable[[int], object], number: int) -> pa.Table:
     """Return a task's answer as a row; raise only errors that a retry may fix."""
     import pyarrow as pa
 

@@ -27,10 +27,10 @@ from projections.statistics.definition import (
     EngineColumn,
 )
 from projections.statistics.engine_files import COMPARED, FOUND, PARTS, PATHS
+from projections.statistics.fold import add_table_totals, fold_by_columns
 from projections.statistics.fold import contributions as contributions_of
 from projections.statistics.fold import deltas as deltas_of
-from projections.statistics.fold import grouped, with_totals
-from projections.statistics.query import Rendering, partition_texts
+from projections.statistics.query import PartitionRendering, partition_texts
 from projections.statistics.session import cores_of
 from projections.statistics.spark_source import EntrySource, LogSource
 from projections.statistics.tile_rows import BLOCK
@@ -72,7 +72,9 @@ TOTALS = StructType([StructField("snapshotId", LongType(), nullable=False), *_SU
 _FOLDS: dict[str, Callable[[str], Column]] = {"sum": F.sum, "max": F.max}
 
 
-def partition_statistics(rows: DataFrame, rendering: Rendering, *, at_snapshot: int) -> DataFrame:
+def partition_statistics(
+    rows: DataFrame, rendering: PartitionRendering, *, at_snapshot: int
+) -> DataFrame:
     """Return one `PARTITIONS` row per partition that has files, ordered by the partition's path.
 
     Args:
@@ -86,8 +88,8 @@ def partition_statistics(rows: DataFrame, rendering: Rendering, *, at_snapshot: 
     by_key = mine.groupBy(*KEY_NAMES).agg(
         *(fold(name).alias(name) for name, fold in measures.items())
     )
-    shown = by_key.mapInArrow(partial(_rendered, rendering), SHOWN_ROWS)
-    grouped = (
+    shown = by_key.mapInArrow(partial(_render_partitions, rendering), SHOWN_ROWS)
+    fold_by_columns = (
         shown.groupBy("path")
         .agg(
             F.any_value("spec").alias("spec"),
@@ -96,10 +98,10 @@ def partition_statistics(rows: DataFrame, rendering: Rendering, *, at_snapshot: 
         .where(F.col("fileCount") > 0)
         .orderBy("path")
     )
-    return _declared(grouped, PARTITIONS)
+    return _cast_to_columns(fold_by_columns, PARTITIONS)
 
 
-def _rendered(rendering: Rendering, batches: Iterable[Any]) -> Iterator[Any]:
+def _render_partitions(rendering: PartitionRendering, batches: Iterable[Any]) -> Iterator[Any]:
     import pyarrow as pa
 
     text = pa.field("value", pa.string(), nullable=False)
@@ -131,10 +133,10 @@ def snapshot_totals(rows: DataFrame, *, at_snapshot: int) -> DataFrame:
         F.col("snapshot_id").alias("snapshotId"),
         *(_FOLDS[fold](n).over(so_far).alias(SHOWN[n]) for n, fold in FOLDS if n in SHOWN),
     ).orderBy("version", "snapshotId")
-    return _declared(running, TOTALS)
+    return _cast_to_columns(running, TOTALS)
 
 
-def _declared(rows: DataFrame, columns: StructType) -> DataFrame:
+def _cast_to_columns(rows: DataFrame, columns: StructType) -> DataFrame:
     return rows.select(*(F.col(each.name).cast(each.dataType) for each in columns.fields))
 
 
@@ -148,9 +150,11 @@ def deltas(spark: SparkSession, source: EntrySource, first: int, last: int) -> D
     Lazy: each action reads the log again, unless the caller caches.
     """
     if isinstance(source, LogSource) and source.names_lists:
-        return by_block(contributions(spark, source, first, last), finished, ROW_COLUMNS)
-    read = partial(_read, _Folded(source))
-    return _versions(spark, first, last).mapInArrow(read, ROW_COLUMNS)
+        return apply_by_block(
+            contributions(spark, source, first, last), sum_partial_deltas, ROW_COLUMNS
+        )
+    read = partial(_read_version_batches, _DeltaReader(source))
+    return _version_range(spark, first, last).mapInArrow(read, ROW_COLUMNS)
 
 
 def contributions(spark: SparkSession, source: LogSource, first: int, last: int) -> DataFrame:
@@ -159,18 +163,20 @@ def contributions(spark: SparkSession, source: LogSource, first: int, last: int)
     Returns:
         Rows of `ROWS`, several for one partition of a snapshot if several manifests have entries.
     """
-    versions = _versions(spark, first, last)
-    listed = versions.mapInArrow(partial(_read, _Listed(source)), ROW_COLUMNS)
-    lists = versions.mapInArrow(partial(_read, source.parts), spark_schema(PARTS))
+    versions = _version_range(spark, first, last)
+    listed = versions.mapInArrow(
+        partial(_read_version_batches, _ListedEntryReader(source)), ROW_COLUMNS
+    )
+    lists = versions.mapInArrow(partial(_read_version_batches, source.parts), spark_schema(PARTS))
     # Both kinds are selected after the exchange, so that Spark reads the lists once.
     parts = lists.repartition(_SLICES_A_CORE * cores_of(spark))
-    plain = parts.mapInArrow(partial(_contributed, source), ROW_COLUMNS)
-    both = parts.mapInArrow(partial(_compared_parts, source), spark_schema(FOUND))
-    differing = _differing(both).mapInArrow(_folded, ROW_COLUMNS)
+    plain = parts.mapInArrow(partial(_fold_found_entries, source), ROW_COLUMNS)
+    both = parts.mapInArrow(partial(_find_compared_entries, source), spark_schema(FOUND))
+    differing = _drop_cancelled_entries(both).mapInArrow(_fold_entry_batches, ROW_COLUMNS)
     return listed.unionByName(plain).unionByName(differing)
 
 
-def by_block(
+def apply_by_block(
     rows: DataFrame, task: Callable[[pa.Table], pa.Table], columns: StructType | str
 ) -> DataFrame:
     """Apply a task to the rows of each block.
@@ -188,17 +194,17 @@ def by_block(
     return rows.groupBy(F.floor(F.col("version") / BLOCK)).applyInArrow(of_block, columns)
 
 
-def finished(contributions: pa.Table) -> pa.Table:
+def sum_partial_deltas(contributions: pa.Table) -> pa.Table:
     """Return the deltas of some snapshots, from all contributions to them."""
-    return with_totals(grouped(contributions, [*PLACE_NAMES, *KEY_NAMES]))
+    return add_table_totals(fold_by_columns(contributions, [*PLACE_NAMES, *KEY_NAMES]))
 
 
-def _versions(spark: SparkSession, first: int, last: int) -> DataFrame:
+def _version_range(spark: SparkSession, first: int, last: int) -> DataFrame:
     count = last + 1 - first
     return spark.range(first, last + 1, 1, max(1, min(_SLICES_A_CORE * cores_of(spark), count)))
 
 
-def _differing(rows: DataFrame) -> DataFrame:
+def _drop_cancelled_entries(rows: DataFrame) -> DataFrame:
     """Return entries without files both added and deleted, as `manifest_part.compared` does."""
     balance = rows.groupBy(*PATHS).agg(
         F.sum("sign").alias("sign"), *(F.max(name).alias(name) for name in COMPARED)
@@ -209,7 +215,7 @@ def _differing(rows: DataFrame) -> DataFrame:
     )
 
 
-class _Folded:
+class _DeltaReader:
     """Reader of a range of versions as deltas; pickled to executors."""
 
     def __init__(self, source: EntrySource) -> None:
@@ -219,7 +225,7 @@ class _Folded:
         return (deltas_of([each]) for each in self._source.entries(first, last))
 
 
-class _Listed:
+class _ListedEntryReader:
     """Reader of the log's own file lists in a range of versions; pickled to executors."""
 
     def __init__(self, source: LogSource) -> None:
@@ -229,7 +235,7 @@ class _Listed:
         return map(contributions_of, self._source.listed(first, last))
 
 
-def _read(
+def _read_version_batches(
     tables_between: Callable[[int, int], Iterator[Any]], versions: Iterable[Any]
 ) -> Iterator[Any]:
     for batch in versions:
@@ -240,17 +246,17 @@ def _read(
                 yield from table.to_batches(max_chunksize=_ROWS_A_BATCH)
 
 
-def _contributed(source: LogSource, batches: Iterable[Any]) -> Iterator[Any]:
+def _fold_found_entries(source: LogSource, batches: Iterable[Any]) -> Iterator[Any]:
     names = [each.name for each in ENTRIES]
     for table in source.found(batches, 0):
         yield from contributions_of(table.select(names)).to_batches(max_chunksize=_ROWS_A_BATCH)
 
 
-def _compared_parts(source: LogSource, batches: Iterable[Any]) -> Iterator[Any]:
+def _find_compared_entries(source: LogSource, batches: Iterable[Any]) -> Iterator[Any]:
     for table in source.found(batches, 1):
         yield from table.to_batches(max_chunksize=_ROWS_A_BATCH)
 
 
-def _folded(batches: Iterable[Any]) -> Iterator[Any]:
+def _fold_entry_batches(batches: Iterable[Any]) -> Iterator[Any]:
     for batch in batches:
         yield from contributions_of(pa.table(batch)).to_batches()

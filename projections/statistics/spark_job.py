@@ -10,11 +10,14 @@ from ledger.model.errors import UnsupportedError
 from ledger.table import Table
 from ledger.table_at import TableAt
 from ledger.table_handle import handle_of
-from projections.statistics.column_history import columns_at, columns_by_snapshot
-from projections.statistics.engine_listed import EngineListed
-from projections.statistics.entries import opening_of
-from projections.statistics.query import Instant, Rendering, rendering_of
-from projections.statistics.questions import Question, Thresholds, answer, asked_of
+from projections.statistics.column_history import (
+    column_statistics_at,
+    column_statistics_by_snapshot,
+)
+from projections.statistics.engine_listed import EngineListedStatistics
+from projections.statistics.entries import find_opening
+from projections.statistics.query import Instant, PartitionRendering, rendering_of
+from projections.statistics.questions import Question, Thresholds, answer, statistics_for_question
 from projections.statistics.session import spark_session
 from projections.statistics.spark_source import EntrySource, LogSource
 from projections.statistics.tile_rows import Kept
@@ -61,7 +64,7 @@ def compute(
     log = handle_of(table).log
     _refuse_engine_listed(table, instant)
     return compute_from(
-        evolve(LogSource.of(table), opening=opening_of(log, 0, 0)),
+        evolve(LogSource.of(table), opening=find_opening(log, 0, 0)),
         evolve(rendering_of(instant), columns=log.personal.columns),
         version=instant.state.version,
         snapshot_id=instant.state.last_snapshot_id,
@@ -71,7 +74,7 @@ def compute(
 
 def compute_from(
     source: EntrySource,
-    rendering: Rendering,
+    rendering: PartitionRendering,
     *,
     version: int,
     snapshot_id: int,
@@ -127,8 +130,8 @@ def asked(
     session = spark or spark_session()
     handle = handle_of(table)
     lists_files = instant.state.lists_files
-    kept = Kept.of(handle.log) if lists_files else EngineListed(handle, instant)
-    counted = asked_of(question, table, instant, kept)
+    kept = Kept.of(handle.log) if lists_files else EngineListedStatistics(handle, instant)
+    counted = statistics_for_question(question, table, instant, kept)
     rows = answer(question, counted, handle.log, instant, bounds)
     return session.createDataFrame(rows)
 
@@ -161,5 +164,5 @@ def columns(
         MissingDependencyError: As in `compute`.
     """
     session = spark or spark_session()
-    read = columns_by_snapshot if by_snapshot else columns_at
+    read = column_statistics_by_snapshot if by_snapshot else column_statistics_at
     return session.createDataFrame(read(table, at or table.at()))

@@ -16,11 +16,11 @@ from ledger.model.errors import LedgerError, StoreError
 from ledger.table import Table
 from ledger.table_at import TableAt
 from ledger.table_handle import handle_of
-from projections.materialising import Progress, nobody
-from projections.statistics.engine import expected_entries
+from projections.materialising import Progress, ignore_progress
+from projections.statistics.engine import try_estimate_new_entries
 from projections.statistics.materialise import refresh
 from projections.statistics.session import active_session, cores_of, spark_session
-from projections.statistics.spark_executors import OnSpark, answers
+from projections.statistics.spark_executors import SparkEngine, run_tasks
 from projections.statistics.spark_job import Statistics, compute
 from projections.statistics.spark_source import LogSource
 
@@ -37,7 +37,7 @@ _TABLES_A_TASK = 16
 
 
 @frozen
-class Refreshed:
+class RefreshResult:
     """Result of the refresh of one table's statistics.
 
     Attributes:
@@ -55,8 +55,8 @@ def refresh_all(
     tables: Sequence[Table],
     *,
     spark: SparkSession | None = None,
-    on_progress: Progress = nobody,
-) -> tuple[Refreshed, ...]:
+    on_progress: Progress = ignore_progress,
+) -> tuple[RefreshResult, ...]:
     """Refresh the statistics of many tables; a failed one does not stop the others.
 
     Args:
@@ -76,72 +76,74 @@ def refresh_all(
     by_name = {str(each.identifier): each for each in tables}
     sources = [LogSource.place(each) for each in tables]
     session = spark or spark_session()
-    done: dict[str, Refreshed] = {}
+    done: dict[str, RefreshResult] = {}
     bulk: list[str] = []
-    for found in _side_by_side(session, sources):
-        done |= {each.table: each for each in found if isinstance(each, Refreshed)}
-        bulk += [each.table for each in found if isinstance(each, _Bulk)]
+    for found in _refresh_in_groups(session, sources):
+        done |= {each.table: each for each in found if isinstance(each, RefreshResult)}
+        bulk += [each.table for each in found if isinstance(each, _LargeTable)]
         on_progress(len(done), len(tables))
     for name in bulk:
-        done[name] = _alone(session, by_name[name])
+        done[name] = _refresh_on_executors(session, by_name[name])
         on_progress(len(done), len(tables))
     return tuple(done[str(each.identifier)] for each in tables)
 
 
 @frozen
-class _Bulk:
+class _LargeTable:
     """A table with more new entries than one task should process."""
 
     table: str
 
 
-def _alone(session: SparkSession, table: Table) -> Refreshed:
+def _refresh_on_executors(session: SparkSession, table: Table) -> RefreshResult:
     name = str(table.identifier)
     try:
-        position = refresh(handle_of(table).log, OnSpark(session, LogSource.of(table)))
+        position = refresh(handle_of(table).log, SparkEngine(session, LogSource.of(table)))
     except (LedgerError, OSError) as error:
-        return Refreshed(name, -1, str(error))
-    return Refreshed(name, position.version)
+        return RefreshResult(name, -1, str(error))
+    return RefreshResult(name, position.version)
 
 
-def _side_by_side(
+def _refresh_in_groups(
     session: SparkSession, sources: Sequence[LogSource]
-) -> Iterator[list[Refreshed | _Bulk]]:
+) -> Iterator[list[RefreshResult | _LargeTable]]:
     """Yield the results of some tables at a time."""
     width = _TASKS_A_CORE * _TABLES_A_TASK * cores_of(session)
     for begin in range(0, len(sources), width):
-        yield _together(session, tuple(sources[begin : begin + width]))
+        yield _refresh_group(session, tuple(sources[begin : begin + width]))
 
 
-def _together(session: SparkSession, sources: tuple[LogSource, ...]) -> list[Refreshed | _Bulk]:
+def _refresh_group(
+    session: SparkSession, sources: tuple[LogSource, ...]
+) -> list[RefreshResult | _LargeTable]:
     count = min(len(sources), _TASKS_A_CORE * cores_of(session))
     # Adjacent tables are often alike: large ones should not be in one task.
     shares = tuple(sources[number::count] for number in range(count))
     try:
-        found = answers(session, partial(_refreshed, shares, ALONE), count)
+        found = run_tasks(session, partial(_refresh_share, shares, ALONE), count)
     except StoreError as error:
         # One table may have crashed a worker: the others are retried without it.
         if len(sources) == 1:
-            return [Refreshed(sources[0].identifier, -1, str(error))]
+            return [RefreshResult(sources[0].identifier, -1, str(error))]
         middle = len(sources) // 2
-        return _together(session, sources[:middle]) + _together(session, sources[middle:])
+        return _refresh_group(session, sources[:middle]) + _refresh_group(session, sources[middle:])
     return [each for share in found for each in share]
 
 
-def _refreshed(
+def _refresh_share(
     shares: Sequence[Sequence[LogSource]], most: int, number: int
-) -> list[Refreshed | _Bulk]:
-    return [_one(each, most) for each in shares[number]]
+) -> list[RefreshResult | _LargeTable]:
+    return [_refresh_small_table(each, most) for each in shares[number]]
 
 
-def _one(source: LogSource, most: int) -> Refreshed | _Bulk:
+def _refresh_small_table(source: LogSource, most: int) -> RefreshResult | _LargeTable:
     try:
         log = source.log()
-        if expected_entries(log) > most:
-            return _Bulk(source.identifier)
-        return Refreshed(source.identifier, refresh(log).version)
+        if try_estimate_new_entries(log) > most:
+            return _LargeTable(source.identifier)
+        return RefreshResult(source.identifier, refresh(log).version)
     except (LedgerError, OSError) as error:
-        return Refreshed(source.identifier, -1, str(error))
+        return RefreshResult(source.identifier, -1, str(error))
 
 
 _SUMS = ("recordCount", "fileSizeInBytes", "fileCount")
@@ -161,13 +163,13 @@ def busiest(table: Table, at: TableAt, *, top: int) -> dict[str, Any]:
     active = active_session()
     session = active or spark_session()
     try:
-        return _document(compute(table, at=at, spark=session), top)
+        return _busiest_document(compute(table, at=at, spark=session), top)
     finally:
         if active is None:
             session.stop()
 
 
-def _document(statistics: Statistics, top: int) -> dict[str, Any]:
+def _busiest_document(statistics: Statistics, top: int) -> dict[str, Any]:
     from pyspark.sql import functions as F
 
     partitions = statistics.partitions.persist()

@@ -13,7 +13,7 @@ from ledger.stores.wrappers import Trust
 from ledger.table import Table
 from ledger.table_handle import handle_of
 from projections.manifest_files.lists import names_lists
-from projections.source.span_reading import Root, TablePlace
+from projections.source.span_reading import LedgerLocation, TablePlace
 from projections.statistics.entries import Opening
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class LogSource:
     def log(self) -> TableLog:
         """Return a new handle of the table's log, without reading the catalog."""
         place = TablePlace(self.identifier, "", self.path)
-        return place.open(Root(self.url, self.storage_options, self.trust)).log
+        return place.open(LedgerLocation(self.url, self.storage_options, self.trust)).log
 
     def entries(self, first: int, last: int) -> Iterator[pa.Table]:
         """Yield the entries of the commits in the range, both ends included.
@@ -114,11 +114,11 @@ class LogSource:
 
     def parts(self, first: int, last: int) -> Iterator[pa.Table]:
         """Yield rows of `PARTS` for the other entries; as `entries`."""
-        from projections.statistics.engine_files import table_of
+        from projections.statistics.engine_files import parts_to_table
         from projections.statistics.entries import manifest_parts
 
         for parts in manifest_parts(self.log(), first, last, self.opening):
-            yield table_of(parts)
+            yield parts_to_table(parts)
 
     def found(self, batches: Iterable[pa.RecordBatch], compared: int) -> Iterator[pa.Table]:
         """Yield the entries of parts, as rows of `FOUND`.
@@ -130,12 +130,15 @@ class LogSource:
         Raises:
             DamagedLogError: A manifest is missing or damaged.
         """
-        from projections.statistics.engine_files import parts_of
+        from projections.statistics.engine_files import parts_from_batch
         from projections.statistics.entries import PartReader
         from projections.statistics.snapshot_contents import SnapshotContents
 
         wanted = (
-            part for batch in batches for part in parts_of(batch) if part.compared == compared
+            part
+            for batch in batches
+            for part in parts_from_batch(batch)
+            if part.compared == compared
         )
         reader: PartReader | None = None
         for part in wanted:

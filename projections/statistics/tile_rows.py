@@ -25,21 +25,21 @@ from ledger.log.layout import Layout
 from ledger.log.personal_data import PersonalColumns
 from ledger.log.time_travel import effective_millis
 from ledger.model.errors import DamagedLogError
-from ledger.model.parquet_limits import bounded_table
-from ledger.model.snapshot import FAN_OUT, covering, parts
+from ledger.model.parquet_limits import read_bounded_table
+from ledger.model.snapshot import FAN_OUT, parts, tiles_covering
 from ledger.observing.telemetry import warn
 from ledger.state.table import TableState
 from ledger.stores import Store
 from projections.outputs import load_position, save_position
 from projections.statistics.definition import KEY_NAMES, MEASURES, PLACE_NAMES, ROWS, arrow_schema
 from projections.statistics.engine_files import MissingFileError
-from projections.statistics.entries import Opening, TableLog, entries, opening_of
+from projections.statistics.entries import Opening, TableLog, entries, find_opening
 from projections.statistics.fold import (
     between,
-    concatenated,
+    concat_rows,
     deltas,
-    grouped,
-    negated,
+    fold_by_columns,
+    negate_sums,
     ordered,
     sums,
     up_to,
@@ -89,14 +89,14 @@ class Tile:
 
 
 @lru_cache(maxsize=64)
-def cover(count: int) -> tuple[Tile, ...]:
+def covering_tiles(count: int) -> tuple[Tile, ...]:
     """Return the tiles that cover the versions before `count`, newest first.
 
     Example:
-        >>> [(each.start, each.end) for each in cover(74)]
+        >>> [(each.start, each.end) for each in covering_tiles(74)]
         [(73, 74), (72, 73), (64, 72), (0, 64)]
     """
-    return tuple(Tile(*each) for each in covering(count))
+    return tuple(Tile(*each) for each in tiles_covering(count))
 
 
 def block_of(version: int) -> Tile:
@@ -111,11 +111,11 @@ def blocks(first: int, last: int) -> Iterator[Tile]:
         yield Tile(start, start + BLOCK)
 
 
-def completed_by(block: Tile) -> Iterator[Tile]:
+def tiles_completed_by(block: Tile) -> Iterator[Tile]:
     """Yield the tiles of sums that a block completes, smallest first.
 
     Example:
-        >>> [(each.start, each.end) for each in completed_by(Tile(960, 1024))]
+        >>> [(each.start, each.end) for each in tiles_completed_by(Tile(960, 1024))]
         [(512, 1024)]
     """
     width = NARROWEST_SUMS
@@ -124,11 +124,11 @@ def completed_by(block: Tile) -> Iterator[Tile]:
         width *= FAN_OUT
 
 
-def covered(first: int, last: int) -> Iterator[Tile]:
+def tiles_within(first: int, last: int) -> Iterator[Tile]:
     """Yield the narrowest tiles of sums that are completely in the versions `first` to `last`.
 
     Example:
-        >>> [each.name for each in covered(70, 1100)]
+        >>> [each.name for each in tiles_within(70, 1100)]
         ['sums/00000000000000000512-00000000000000001023.parquet']
     """
     begin = first + -first % NARROWEST_SUMS
@@ -168,7 +168,7 @@ class TileFiles:
         body = self.store.read(self.key(tile))
         if body is None:
             return None
-        found = rows_of(body)
+        found = decode_parquet(body)
         if found is None:
             warn(_LOGGER, "statistics_tile_unreadable", file=self.key(tile))
         return found
@@ -179,14 +179,14 @@ class TileFiles:
         Raises:
             OSError: The store failed; the tile may have been written.
         """
-        self.store.replace(self.key(tile), body_of(rows))
+        self.store.replace(self.key(tile), encode_parquet(rows))
 
     def remove(self, tile: Tile) -> None:
         """Delete a tile."""
         self.store.delete(self.key(tile))
 
 
-def body_of(rows: pa.Table) -> bytes:
+def encode_parquet(rows: pa.Table) -> bytes:
     """Return rows as the bytes of a Parquet file; each page has a checksum."""
     import pyarrow as pa
     from pyarrow import parquet
@@ -205,13 +205,13 @@ def body_of(rows: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def rows_of(body: bytes) -> pa.Table | None:
+def decode_parquet(body: bytes) -> pa.Table | None:
     """Return the rows of a file; None if it is torn, changed, or incompatible."""
     import pyarrow as pa
 
     schema = arrow_schema(ROWS)
     try:
-        table = bounded_table(body, "the tile")
+        table = read_bounded_table(body, "the tile")
         if (table.schema.metadata or {}).get(_FORMAT_KEY) != str(FORMAT).encode():
             return None
         return table.select(schema.names).cast(schema)
@@ -241,13 +241,13 @@ class StatisticsPosition(msgspec.Struct, frozen=True, rename="camel"):
         cls, version: int, snapshot_id: int, head: str, opening: Opening | None = None
     ) -> StatisticsPosition:
         """Return the position after a commit."""
-        names = tuple(each.name for each in cover(version + 1))
+        names = tuple(each.name for each in covering_tiles(version + 1))
         return cls(version, snapshot_id, head, names, opening)
 
     @property
     def tiles(self) -> tuple[Tile, ...]:
         """Tiles that cover the position, newest first."""
-        return cover(self.version + 1)
+        return covering_tiles(self.version + 1)
 
 
 START = StatisticsPosition()
@@ -303,7 +303,7 @@ def reopen(store: Store, layout: Layout, opening: Opening) -> None:
             save_position(store, key(layout), changed)
 
 
-def balanced(rows: pa.Table, kept: Iterable[pa.Table], opening: Opening) -> pa.Table:
+def balance_at_opening(rows: pa.Table, kept: Iterable[pa.Table], opening: Opening) -> pa.Table:
     """Return deltas that begin with an opening, minus the statistics kept from before it.
 
     Args:
@@ -313,17 +313,17 @@ def balanced(rows: pa.Table, kept: Iterable[pa.Table], opening: Opening) -> pa.T
     """
     import pyarrow as pa
 
-    before = concatenated(kept)
+    before = concat_rows(kept)
     if not len(before):
         return rows
     place = {"version": opening.version, "snapshot_id": opening.snapshot_id}
-    less = negated(grouped(before, KEY_NAMES), **place)
+    less = negate_sums(fold_by_columns(before, KEY_NAMES), **place)
     both = pa.concat_tables([up_to(rows, **place), less])
-    first = grouped(both, [*PLACE_NAMES, *KEY_NAMES])
-    return ordered(pa.concat_tables([_changed(first), after(rows, opening)]))
+    first = fold_by_columns(both, [*PLACE_NAMES, *KEY_NAMES])
+    return ordered(pa.concat_tables([_drop_unchanged(first), after(rows, opening)]))
 
 
-def _changed(first: pa.Table) -> pa.Table:
+def _drop_unchanged(first: pa.Table) -> pa.Table:
     """Return the rows without unchanged partitions; the snapshot's row is kept."""
     import pyarrow.compute as pc
 
@@ -351,19 +351,19 @@ def until(rows: pa.Table, opening: Opening) -> pa.Table:
     return up_to(rows, version=opening.version, snapshot_id=opening.snapshot_id)
 
 
-def agree(counted: pa.Table, opened: pa.Table) -> bool:
+def have_equal_counts(counted: pa.Table, opened: pa.Table) -> bool:
     """Return whether two sets of rows have the same counts and sizes for every partition.
 
     Times are not compared: those of deleted files are in one of them alone.
     """
-    return _counts(counted) == _counts(opened)
+    return _counts_by_partition(counted) == _counts_by_partition(opened)
 
 
-def _counts(rows: pa.Table) -> dict[tuple[object, ...], tuple[int, ...]]:
+def _counts_by_partition(rows: pa.Table) -> dict[tuple[object, ...], tuple[int, ...]]:
     import pyarrow.compute as pc
 
     names = [each.name for each in MEASURES if each.fold == "sum"]
-    added = grouped(rows.filter(pc.is_valid(rows["spec_id"])), KEY_NAMES)
+    added = fold_by_columns(rows.filter(pc.is_valid(rows["spec_id"])), KEY_NAMES)
     found = {
         tuple(row[name] for name in KEY_NAMES): tuple(row[name] for name in names)
         for row in added.select([*KEY_NAMES, *names]).to_pylist()
@@ -441,7 +441,7 @@ class Kept:
         """Return the kept statistics of a table."""
         files = TileFiles(log.store, folder(log.layout))
         position = load(log.store, log.layout)
-        opening = opening_of(log, position.version + 1, position.snapshot_id)
+        opening = find_opening(log, position.version + 1, position.snapshot_id)
         return cls(files, position, scan or local_scan(log), log, opening)
 
     @property
@@ -461,7 +461,7 @@ class Kept:
         """
         block = block_of(version)
         yield up_to(self.block(block, version), version=version, snapshot_id=snapshot_id)
-        for tile in cover(block.start):
+        for tile in covering_tiles(block.start):
             yield self.tile(tile)
 
     def history(self, version: int, snapshot_id: int) -> Iterator[pa.Table]:
@@ -499,7 +499,7 @@ class Kept:
         first = max(block.start, reached + 1)
         if first <= last:
             rows.append(self.fresh(first, last))
-        return between(concatenated(rows), block.start, last)
+        return between(concat_rows(rows), block.start, last)
 
     def fresh(self, first: int, last: int) -> pa.Table:
         """Return the deltas of versions that are not kept."""
@@ -509,7 +509,7 @@ class Kept:
         """Return the deltas of some versions, minus those kept before an opening in them."""
         if self.opening is None or not first <= self.opening.version <= last:
             return rows
-        return balanced(rows, map(self.tile, self.position.tiles), self.opening)
+        return balance_at_opening(rows, map(self.tile, self.position.tiles), self.opening)
 
     def tile(self, tile: Tile) -> pa.Table:
         """Return a tile's rows, recomputed if the position is before it or it is lost.
@@ -518,24 +518,24 @@ class Kept:
             DamagedLogError: It is lost, and its manifest lists expired.
         """
         if tile.end > self.position.version + 1:
-            return self._made(tile)
+            return self._recompute_tile(tile)
         found = self.files.load(tile)
         if found is not None:
             return found
         opening = self.position.opening
         try:
             if opening is None or tile.start > opening.version:
-                return self._made(tile)
+                return self._recompute_tile(tile)
         except MissingFileError as error:
-            raise self._lost(tile) from error
-        raise self._lost(tile)
+            raise self._lost_tile_error(tile) from error
+        raise self._lost_tile_error(tile)
 
-    def _made(self, tile: Tile) -> pa.Table:
+    def _recompute_tile(self, tile: Tile) -> pa.Table:
         if tile.is_sums:
             return sums([self.tile(each) for each in tile.parts()])
         return self.fresh(tile.start, tile.end - 1)
 
-    def _lost(self, tile: Tile) -> DamagedLogError:
+    def _lost_tile_error(self, tile: Tile) -> DamagedLogError:
         key = self.files.key(tile)
         return DamagedLogError(
             f"{key} is lost, and the manifest lists that it was made of expired; restart the "

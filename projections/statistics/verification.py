@@ -5,7 +5,7 @@ from __future__ import annotations
 import projections.statistics.materialise as statistics_files
 import projections.statistics.tile_rows as positions
 from ledger.table_handle import TableHandle
-from projections.materialising import Difference, refuse_beyond
+from projections.materialising import Difference, refuse_position_beyond_log
 
 
 def verify(table: TableHandle) -> Difference:
@@ -15,7 +15,9 @@ def verify(table: TableHandle) -> Difference:
         DamagedLogError: Their position is a version that the log does not have.
     """
     layout = table.log.layout
-    refuse_beyond(table, positions.stated(table.log.store, layout), positions.key(layout))
+    refuse_position_beyond_log(
+        table, positions.stated(table.log.store, layout), positions.key(layout)
+    )
     return _below_location(statistics_files.verify(table.log))
 
 

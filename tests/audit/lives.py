@@ -20,7 +20,7 @@ from ledger import (
     UndropColumn,
     UpdatePartitionSpec,
 )
-from ledger.audit.migration import tried
+from ledger.audit.migration import state_after_changes
 from ledger.events import SpecChange
 from ledger.state import PastColumns, TableState
 from tests.histories import paths, random_change, start_schema
@@ -43,7 +43,9 @@ def random_life(seed: int, *, formats: str = "paimon", steps: int = 20) -> list[
     states = [first_state(formats)]
     for _ in range(steps):
         try:
-            states.append(tried(states[-1], random_changes(rng, states[-1]), past_of(states)))
+            states.append(
+                state_after_changes(states[-1], random_changes(rng, states[-1]), past_of(states))
+            )
         except InvalidInputError:
             continue
     return states

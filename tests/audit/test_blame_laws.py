@@ -23,7 +23,7 @@ from ledger import (
     UndropColumn,
     UpdateColumnType,
 )
-from ledger.audit.blame import blame_column, blame_columns, blame_settings, flat
+from ledger.audit.blame import blame_column, blame_columns, blame_settings, flatten_blames
 from ledger.audit.column_history import ColumnHistories, RequestedHistories
 from ledger.events import ColumnAdded, ColumnUndropped, SchemaEvent, TableEvent
 from ledger.log import Codec
@@ -103,7 +103,7 @@ def test_blame_names_exactly_the_facts_whose_removal_would_change_the_column(
             if other.get(field_id) != column:
                 differing[field_id].add(index)
 
-    for blame in flat(blame_columns(column_histories(table))):
+    for blame in flatten_blames(blame_columns(column_histories(table))):
         assert blame.field_id is not None
         named = {
             index
@@ -133,7 +133,9 @@ def test_blame_names_exactly_the_facts_whose_removal_would_change_the_column(
 def test_every_column_that_is_there_is_blamed_at_its_path(seed: int) -> None:
     table = random_table(seed, "iceberg", steps=14)
 
-    found = {each.field_id: each.path for each in flat(blame_columns(column_histories(table)))}
+    found = {
+        each.field_id: each.path for each in flatten_blames(blame_columns(column_histories(table)))
+    }
 
     assert found == paths_of(table.state.schema.fields)
 
@@ -154,11 +156,11 @@ def test_a_log_filtered_by_a_column_finds_exactly_what_diffs_show_for_it(
         if column != (columns[version - 1] if version else None)
     ]
 
-    touching = [
+    transactions_changing = [
         version
-        for version, _ in column_histories(table, RequestedHistories(column=watched)).touching(
-            watched
-        )
+        for version, _ in column_histories(
+            table, RequestedHistories(column=watched)
+        ).transactions_changing(watched)
     ]
 
     moved = {
@@ -169,8 +171,8 @@ def test_a_log_filtered_by_a_column_finds_exactly_what_diffs_show_for_it(
         if type(fact).__name__ == "ColumnMoved"
     }
     # A swap that a later change of the same commit reverts is logged, and no diff shows it.
-    assert set(shown) <= set(touching)
-    assert set(touching) - moved <= set(shown) | several(table)
+    assert set(shown) <= set(transactions_changing)
+    assert set(transactions_changing) - moved <= set(shown) | several(table)
 
 
 def several(table: Table) -> set[int]:
@@ -244,8 +246,13 @@ def test_whatever_changes_a_columns_type_touches_it_and_what_it_is_in(
     wider, _, exact, text = (table.alter([each]).version for each in changes)
 
     for column in {path, path[:1]}:
-        touching = [each.version for each in table.entries(column=column)]
-        assert touching[: touching.index(created) + 1] == [text, exact, wider, created]
+        transactions_changing = [each.version for each in table.entries(column=column)]
+        assert transactions_changing[: transactions_changing.index(created) + 1] == [
+            text,
+            exact,
+            wider,
+            created,
+        ]
 
 
 def test_blame_of_a_table_imported_from_iceberg_follows_columns_that_return() -> None:
@@ -258,7 +265,7 @@ def test_blame_of_a_table_imported_from_iceberg_follows_columns_that_return() ->
         builder.commit(commit)
 
         now = paths_of(builder.freeze().schema.fields)
-        assert {each.field_id: each.path for each in flat(blame_columns(lives))} == now
+        assert {each.field_id: each.path for each in flatten_blames(blame_columns(lives))} == now
 
     settings_ = {each.subject: each.origins[0].value for each in blame_settings(lives)}
     assert settings_["ref main"] == "branch at snapshot 7000000000000000001"
@@ -290,7 +297,7 @@ def test_only_unrequested_parts_of_a_log_are_dropped_from_memory(
     there = frozenset(key for _, key in paths_of_schema(table.state.schema))
 
     few = column_histories(table, RequestedHistories(ids=there))
-    assert list(flat(blame_columns(few))) == list(flat(blame_columns(whole)))
+    assert list(flatten_blames(blame_columns(few))) == list(flatten_blames(blame_columns(whole)))
     assert set(few.by_id) <= there
     assert column_histories(table, RequestedHistories(newest=2)).count == len(whole.by_id)
 
@@ -309,7 +316,7 @@ def test_only_unrequested_parts_of_a_log_are_dropped_from_memory(
             column_histories(table, asked),
             column_histories(table, attrs.evolve(asked, newest=10**6)),
         )
-        assert narrow.touching(field_id) == wide.touching(field_id)
+        assert narrow.transactions_changing(field_id) == wide.transactions_changing(field_id)
 
 
 def test_what_is_kept_of_a_log_goes_with_the_columns_not_with_the_changes() -> None:

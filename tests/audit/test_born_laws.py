@@ -29,11 +29,11 @@ from pyiceberg.types import (
 
 import ledger
 from ledger import DataField, Table
-from ledger.audit.blame import blame_columns, flat
+from ledger.audit.blame import blame_columns, flatten_blames
 from ledger.audit.column_history import RequestedHistories, column_histories
-from ledger.audit.entries import WantedEntries, entries
-from ledger.audit.migration import Migration, migrate, tried
-from ledger.audit.undo import reverted, undone
+from ledger.audit.entries import EntryFilter, entries
+from ledger.audit.migration import Migration, plan_migration, state_after_changes
+from ledger.audit.undo import plan_state_revert, plan_transaction_undo
 from ledger.decide import as_table_change
 from ledger.model.types import walk_fields
 from ledger.state import PastColumns, TableState
@@ -142,7 +142,7 @@ def by_id(fields: tuple[DataField, ...]) -> dict[int, DataField]:
 def applied(state: TableState, migration: Migration, past: PastColumns) -> TableState:
     for batch in migration.batches:
         plain = json.loads(msgspec.json.encode(batch))
-        state = tried(state, [as_table_change(each) for each in plain], past)
+        state = state_after_changes(state, [as_table_change(each) for each in plain], past)
     return state
 
 
@@ -157,7 +157,7 @@ def test_a_log_filtered_by_a_column_finds_exactly_what_diffs_show_for_it(
     table, states = life(seed)
     columns = [by_id(shape(each)) for each in states]
     for watched in sorted({key for each in columns for key in each}):
-        found = entries(handle_of(table).log, "a.b", WantedEntries(column_id=watched))
+        found = entries(handle_of(table).log, "a.b", EntryFilter(column_id=watched))
         shown = [
             version
             for version, at in enumerate(columns)
@@ -181,7 +181,7 @@ def test_blame_names_the_current_state_and_the_version_since_which_it_holds(
     table, states = life(seed)
     now = by_id(shape(states[-1]))
     blamed = [
-        *flat(
+        *flatten_blames(
             blame_columns(
                 column_histories(handle_of(table).log, len(states) - 1, RequestedHistories())
             )
@@ -221,7 +221,7 @@ def test_a_diff_applied_to_one_instant_gives_the_other_ids_included(
         for before, after in ((states[one], states[two]), (states[two], states[one])):
             # A later instant's columns are no past of an earlier one.
             past = past_of(states[: two + 1] if before is states[two] else states[: one + 1])
-            migration = migrate(before, after, past)
+            migration = plan_migration(before, after, past)
             if migration.refusal is None and not migration.new_ids:
                 found = applied(before, migration, past)
                 assert shape(found) == shape(after)
@@ -236,17 +236,17 @@ def test_reverting_gives_an_instants_schema_and_undoing_an_undo_gives_it_back(
     _, states = life(seed)
     head, past, reached = states[-1], past_of(states), 0
     for then in states:
-        found = reverted(then, head, past)
+        found = plan_state_revert(then, head, past)
         if found.is_possible:
             assert shape(applied(head, found.migration, past)) == shape(then)
             reached += 1
     assert reached > len(states) / 2
     for number in range(1, len(states)):
-        one = undone(states[number - 1], states[number], head, past)
+        one = plan_transaction_undo(states[number - 1], states[number], head, past)
         if not one.is_possible:
             continue
         back = applied(head, one.migration, past)
-        again = undone(head, back, back, past_of([*states, back]))
+        again = plan_transaction_undo(head, back, back, past_of([*states, back]))
         if again.is_possible:
             last = applied(back, again.migration, past_of([*states, back]))
             assert shape(last) == shape(head)

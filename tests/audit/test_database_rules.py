@@ -279,7 +279,7 @@ def test_concurrent_lookups_are_served_by_one_more_read(lake: Ledger) -> None:
             return super().catch_up()
 
     database_policies = DatabasePolicies()
-    database_policies.read_by(Slow(setting.store, "_ledger", CatalogStream()))
+    database_policies.set_catalog_log(Slow(setting.store, "_ledger", CatalogStream()))
     database_policies._turn = asked  # type: ignore[assignment]
     threads = [
         threading.Thread(target=database_policies.of, args=(setting.store, table.state.table_id))

@@ -24,7 +24,7 @@ from ledger import (
     evolve,
 )
 from ledger.audit.difference import TableDiff
-from ledger.audit.migration import Migration, migrate, tried
+from ledger.audit.migration import Migration, plan_migration, state_after_changes
 from ledger.decide import as_table_change
 from ledger.model import type_from_json, type_to_wire
 from ledger.state import PastColumns, TableState
@@ -55,7 +55,7 @@ def applied(state: TableState, migration: Migration, past: PastColumns | None = 
     for batch in migration.batches:
         # As JSON, since that is what people keep and send.
         plain = json.loads(msgspec.json.encode(batch))
-        state = tried(state, [as_table_change(each) for each in plain], past)
+        state = state_after_changes(state, [as_table_change(each) for each in plain], past)
     return state
 
 
@@ -69,7 +69,7 @@ def test_a_diff_applied_to_the_earlier_state_gives_the_later_one_ids_included(
     two = data.draw(st.integers(one, len(states) - 1))
     before, after = states[one], states[two]
 
-    migration = migrate(before, after, past_of(states[: one + 1]))
+    migration = plan_migration(before, after, past_of(states[: one + 1]))
 
     if migration.refusal is not None:
         assert any(each in migration.refusal for each in UNSAYABLE), migration.refusal
@@ -77,7 +77,7 @@ def test_a_diff_applied_to_the_earlier_state_gives_the_later_one_ids_included(
     assert not migration.new_ids
     reached = applied(before, migration, past_of(states[: one + 1]))
     assert reached.schema.fields == after.schema.fields
-    assert not migrate(reached, after).batches
+    assert not plan_migration(reached, after).batches
     assert (reached.specs, reached.spec) == (after.specs, after.spec)
     assert (reached.sort_orders, reached.sort_order) == (after.sort_orders, after.sort_order)
 
@@ -91,7 +91,7 @@ def test_a_diff_backwards_gives_the_earlier_state_ids_included(
     one = data.draw(st.integers(0, len(states) - 1))
     head, then, past = states[-1], states[one], past_of(states)
 
-    migration = migrate(head, then, past)
+    migration = plan_migration(head, then, past)
 
     if migration.refusal is None:
         reached = applied(head, migration, past)
@@ -99,14 +99,14 @@ def test_a_diff_backwards_gives_the_earlier_state_ids_included(
         assert reached.schema.names == then.schema.names
         if not migration.new_ids:
             assert reached.schema.fields == then.schema.fields
-            assert not migrate(reached, then).changes
+            assert not plan_migration(reached, then).changes
 
 
 def test_most_diffs_backwards_bring_columns_back() -> None:
     back = refused = lost = 0
     for seed in range(60):
         states = random_life(seed, formats="paimon", steps=12)
-        found = migrate(states[-1], states[0], past_of(states))
+        found = plan_migration(states[-1], states[0], past_of(states))
         # A struct that became a STRING is none any more.
         lost += bool(found.new_ids)
         refused += found.refusal is not None
@@ -128,12 +128,12 @@ def test_two_tables_are_compared_by_name(one: int, two: int) -> None:
     first = random_life(one, formats="iceberg", steps=6)[-1]
     second = attrs.evolve(random_life(two, formats="iceberg", steps=6)[-1], table_id="other")
 
-    migration = migrate(first, second)
+    migration = plan_migration(first, second)
 
     if migration.refusal is None:
         reached = applied(first, migration)
         assert reached.schema.names == second.schema.names
-        assert not migrate(reached, second).changes
+        assert not plan_migration(reached, second).changes
 
 
 def test_columns_of_two_tables_that_files_are_sorted_by_are_compared_by_name() -> None:
@@ -152,10 +152,14 @@ def test_columns_of_two_tables_that_files_are_sorted_by_are_compared_by_name() -
     one, two, three = sorted_by("t", "a", "b"), sorted_by("u", "b", "a"), sorted_by("v", "c", "b")
 
     assert one.sort_order == two.sort_order
-    (change,) = (each for each in migrate(one, two).changes if isinstance(each, ReplaceSortOrder))
+    (change,) = (
+        each for each in plan_migration(one, two).changes if isinstance(each, ReplaceSortOrder)
+    )
     assert [each.source for each in change.columns] == [("a",)]
-    wider = tried(three, [AddColumn(("a",), "INT"), DropColumn(("c",))])
-    assert not any(isinstance(each, ReplaceSortOrder) for each in migrate(one, wider).changes)
+    wider = state_after_changes(three, [AddColumn(("a",), "INT"), DropColumn(("c",))])
+    assert not any(
+        isinstance(each, ReplaceSortOrder) for each in plan_migration(one, wider).changes
+    )
 
 
 def test_a_rename_is_a_rename_and_a_swap_needs_a_name_between() -> None:
@@ -166,10 +170,13 @@ def test_a_rename_is_a_rename_and_a_swap_needs_a_name_between() -> None:
         RenameColumn(("x",), "points"),
     ]
 
-    changes = migrate(before, tried(before, swapped)).changes
+    changes = plan_migration(before, state_after_changes(before, swapped)).changes
 
     assert all(isinstance(each, RenameColumn) for each in changes[:3])
-    assert tried(before, changes).schema.fields == tried(before, swapped).schema.fields
+    assert (
+        state_after_changes(before, changes).schema.fields
+        == state_after_changes(before, swapped).schema.fields
+    )
 
 
 def test_what_is_new_is_not_looked_for_in_the_past() -> None:
@@ -179,17 +186,17 @@ def test_what_is_new_is_not_looked_for_in_the_past() -> None:
 
     read: list[str] = []
     before = first_state("paimon")
-    after = tried(before, [AddColumn(("new",), "INT")])
+    after = state_after_changes(before, [AddColumn(("new",), "INT")])
 
-    assert len(migrate(before, after, PastColumns(older())).changes) == 1
+    assert len(plan_migration(before, after, PastColumns(older())).changes) == 1
     assert read == []
 
 
 def test_a_new_column_with_a_value_for_older_rows_is_not_null_at_once() -> None:
     before = first_state("iceberg")
-    after = tried(before, [AddColumn(("new",), "INT NOT NULL", default_value="1")])
+    after = state_after_changes(before, [AddColumn(("new",), "INT NOT NULL", default_value="1")])
 
-    assert migrate(before, after).changes == (
+    assert plan_migration(before, after).changes == (
         AddColumn(("new",), "INT NOT NULL", default_value="1"),
     )
 
@@ -214,10 +221,10 @@ def test_an_id_that_cannot_be_had_is_the_next_one(asked: int) -> None:
 
 def test_renames_of_which_paimon_takes_one_a_batch_are_transactions_of_their_own() -> None:
     before = first_state("paimon")
-    after = tried(before, [RenameColumn(("point", "p"), "r")])
-    after = tried(after, [RenameColumn(("point", "q"), "s")])
+    after = state_after_changes(before, [RenameColumn(("point", "p"), "r")])
+    after = state_after_changes(after, [RenameColumn(("point", "q"), "s")])
 
-    migration = migrate(before, after)
+    migration = plan_migration(before, after)
 
     assert len(migration.batches) == 2
     assert applied(before, migration).schema.fields == after.schema.fields
@@ -229,9 +236,12 @@ def test_a_history_of_nested_adds_keeps_its_ids() -> None:
     before = state
     for number in range(30):
         parent = rng.choice([(), ("point",), ("points", "element")])
-        state = tried(state, [AddColumn((*parent, f"c{number}"), ROW)])
+        state = state_after_changes(state, [AddColumn((*parent, f"c{number}"), ROW)])
 
-    assert tried(before, migrate(before, state).changes).schema.fields == state.schema.fields
+    assert (
+        state_after_changes(before, plan_migration(before, state).changes).schema.fields
+        == state.schema.fields
+    )
 
 
 def test_rows_of_a_diff_name_tags_and_totals() -> None:
@@ -265,13 +275,13 @@ def test_a_key_is_dropped_before_the_columns_that_it_names() -> None:
     plain = lake.create_table("shop.plain", Schema.of({"n": "INT"}))
     other = lake.create_table("shop.other", Schema.of({"m": "INT"}, primary_keys=["m"]))
 
-    migration = migrate(keyed.state, plain.state)
+    migration = plan_migration(keyed.state, plain.state)
 
     assert migration.refusal is None
     assert migration.batches == ((DropPrimaryKey(),), (DropColumn(("id",)),))
     reached = applied(keyed.state, migration).schema
     assert (reached.names, reached.primary_keys) == (("n",), ())
     # A key that becomes another one is never gone.
-    refused = migrate(keyed.state, other.state)
+    refused = plan_migration(keyed.state, other.state)
     assert refused.batches == ()
     assert "id is part of a key" in (refused.refusal or "")

@@ -17,7 +17,7 @@ from ledger.audit.report import (
     MOST_PARTITIONS,
     MOST_POINTS,
     MOST_SCHEMAS,
-    curves_of,
+    growth_curves,
     table_page,
 )
 from ledger.events import ColumnAdded, TableEvent
@@ -185,7 +185,7 @@ def test_what_a_page_has_no_room_for_is_counted() -> None:
 
 
 def test_a_curve_begins_at_the_first_commit_and_reaches_up_to_the_most() -> None:
-    rows, files = curves_of([(5, 10, 1), (6, 40, 2), (9, 20, 4)])
+    rows, files = growth_curves([(5, 10, 1), (6, 40, 2), (9, 20, 4)])
 
     assert rows.points.split() == ["0.0,150.0", "250.0,0.0", "1000.0,100.0"]
     assert (rows.last, rows.greatest) == ("20", "40")
@@ -194,7 +194,7 @@ def test_a_curve_begins_at_the_first_commit_and_reaches_up_to_the_most() -> None
 
 @pytest.mark.parametrize("count", [2, MOST_POINTS, MOST_POINTS + 1, 2 * MOST_POINTS + 1])
 def test_a_long_curve_shows_few_points_and_its_last_one_once(count: int) -> None:
-    rows, _ = curves_of([(each, each, 1) for each in range(count)])
+    rows, _ = growth_curves([(each, each, 1) for each in range(count)])
     points = rows.points.split()
     assert points[-1] == "1000.0,0.0"
     assert len(set(points)) == len(points) <= MOST_POINTS + 1

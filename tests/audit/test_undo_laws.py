@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger import AddColumn, DropColumn, InvalidInputError, RenameColumn, UpdateColumnComment
-from ledger.audit.migration import migrate, tried
-from ledger.audit.undo import reverted, undone
+from ledger.audit.migration import plan_migration, state_after_changes
+from ledger.audit.undo import plan_state_revert, plan_transaction_undo
 from ledger.state import TableState
 from tests.audit.lives import first_state, past_of, random_life
 from tests.histories import paths
@@ -27,8 +27,8 @@ def taken_back(
 ) -> TableState | None:
     """Return what taking back the step to a state of a life gives at its end."""
     last, past = head or states[-1], past_of(states)
-    found = undone(states[number - 1], states[number], last, past)
-    return tried(last, found.migration.changes, past) if found.is_possible else None
+    found = plan_transaction_undo(states[number - 1], states[number], last, past)
+    return state_after_changes(last, found.migration.changes, past) if found.is_possible else None
 
 
 @settings(deadline=None, max_examples=examples(40))
@@ -40,7 +40,7 @@ def test_undoing_the_newest_change_gives_the_schema_before(seed: int, declared: 
 
     if reached is not None:
         assert reached.schema.fields == states[-2].schema.fields
-        assert not migrate(reached, states[-2]).changes
+        assert not plan_migration(reached, states[-2]).changes
 
 
 @pytest.mark.parametrize("declared", ["paimon", "iceberg"])
@@ -52,7 +52,7 @@ def test_a_drop_is_always_undone(declared: str) -> None:
         schema = states[-1].schema
         path = random.Random(seed).choice(list(paths(schema.fields)))
         try:
-            states.append(tried(states[-1], [DropColumn(path)]))
+            states.append(state_after_changes(states[-1], [DropColumn(path)]))
         except InvalidInputError:
             continue
         reached = taken_back(states, len(states) - 1)
@@ -76,10 +76,10 @@ def test_undoing_an_undo_gives_the_schema_back(
         return
 
     lived = [*states, reached]
-    again = undone(head, reached, reached, past_of(lived))
+    again = plan_transaction_undo(head, reached, reached, past_of(lived))
 
     if again.is_possible:
-        back = tried(reached, again.migration.changes, past_of(lived))
+        back = state_after_changes(reached, again.migration.changes, past_of(lived))
         assert back.schema.fields == head.schema.fields
         assert back.schema.options == head.schema.options
     else:
@@ -114,10 +114,10 @@ def test_reverting_to_an_instant_gives_its_schema_or_says_why_not(
 ) -> None:
     states = random_life(seed, formats=declared, steps=12)
     then = states[data.draw(st.integers(0, len(states) - 1))]
-    found = reverted(then, states[-1], past_of(states))
+    found = plan_state_revert(then, states[-1], past_of(states))
 
     if found.is_possible:
-        reached = tried(states[-1], found.migration.changes, past_of(states))
+        reached = state_after_changes(states[-1], found.migration.changes, past_of(states))
         assert reached.schema.fields == then.schema.fields
         assert reached.schema.options == then.schema.options
     else:
@@ -126,8 +126,10 @@ def test_reverting_to_an_instant_gives_its_schema_or_says_why_not(
 
 def test_a_rename_is_undone_under_changes_that_came_later() -> None:
     before = first_state()
-    after = tried(before, [RenameColumn(("price",), "cost")])
-    head = tried(after, [UpdateColumnComment(("cost",), "in cents"), AddColumn(("new",), "INT")])
+    after = state_after_changes(before, [RenameColumn(("price",), "cost")])
+    head = state_after_changes(
+        after, [UpdateColumnComment(("cost",), "in cents"), AddColumn(("new",), "INT")]
+    )
 
     reached = taken_back([before, after], 1, head)
 
@@ -166,10 +168,10 @@ def test_an_impossible_undo_raises_with_the_reason(
     change: object, later: object, reason: str
 ) -> None:
     before = first_state()
-    after = tried(before, [change])  # type: ignore[list-item]  # one of several kinds
-    head = tried(after, [later])  # type: ignore[list-item]  # one of several kinds
+    after = state_after_changes(before, [change])  # type: ignore[list-item]  # one of several kinds
+    head = state_after_changes(after, [later])  # type: ignore[list-item]  # one of several kinds
 
-    found = undone(before, after, head)
+    found = plan_transaction_undo(before, after, head)
 
     assert not found.is_possible
     assert reason in found.reasons[0]

@@ -24,7 +24,7 @@ from ledger import (
     UpdateColumnType,
     UpdateComment,
 )
-from ledger.cli.changes import CHANGE_OPTIONS, changes_of
+from ledger.cli.changes import CHANGE_OPTIONS, changes_from_options
 from ledger.cli.exits import UsageError
 
 CASES: list[tuple[str, str, list[SchemaChange]]] = [
@@ -64,7 +64,7 @@ CASES: list[tuple[str, str, list[SchemaChange]]] = [
 
 @pytest.mark.parametrize(("option", "value", "changes"), CASES)
 def test_an_option_means_its_change(option: str, value: str, changes: list[SchemaChange]) -> None:
-    assert changes_of([(option, value)]) == changes
+    assert changes_from_options([(option, value)]) == changes
 
 
 def test_every_option_is_tried_here() -> None:
@@ -74,7 +74,9 @@ def test_every_option_is_tried_here() -> None:
 def test_changes_keep_the_order_in_which_they_are_written() -> None:
     options = [(option, value) for option, value, _ in reversed(CASES)]
 
-    assert changes_of(options) == [each for _, _, some in reversed(CASES) for each in some]
+    assert changes_from_options(options) == [
+        each for _, _, some in reversed(CASES) for each in some
+    ]
 
 
 @pytest.mark.parametrize("wrapped", [True, False])
@@ -83,7 +85,10 @@ def test_a_file_holds_changes(tmp_path: Path, *, wrapped: bool) -> None:
     file = tmp_path / "changes.json"
     file.write_text(json.dumps({"changes": changes} if wrapped else changes))
 
-    assert changes_of([("--changes", str(file))]) == [DropColumn(("a",)), RemoveOption("k")]
+    assert changes_from_options([("--changes", str(file))]) == [
+        DropColumn(("a",)),
+        RemoveOption("k"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -105,20 +110,20 @@ def test_a_file_holds_changes(tmp_path: Path, *, wrapped: bool) -> None:
 )
 def test_a_value_without_its_form_is_rejected_by_option(option: str, value: str) -> None:
     with pytest.raises(UsageError, match=f"^{option}: "):
-        changes_of([(option, value)])
+        changes_from_options([(option, value)])
 
 
 def test_what_only_the_content_shows_is_invalid_input(tmp_path: Path) -> None:
     broken = tmp_path / "broken.json"
     broken.write_text("{")
     with pytest.raises(InvalidTypeError, match="column a: .*STRNG"):
-        changes_of([("--add", "a STRNG")])
+        changes_from_options([("--add", "a STRNG")])
     with pytest.raises(InvalidChangeError, match="unknown change 'addColum'"):
-        changes_of([("--change", '{"type":"addColum"}')])
+        changes_from_options([("--change", '{"type":"addColum"}')])
     with pytest.raises(InvalidInputError, match="is not JSON"):
-        changes_of([("--changes", str(broken))])
+        changes_from_options([("--changes", str(broken))])
     with pytest.raises(InvalidInputError, match="cannot be read"):
-        changes_of([("--changes", str(tmp_path / "missing.json"))])
+        changes_from_options([("--changes", str(tmp_path / "missing.json"))])
     broken.write_text("7")
     with pytest.raises(InvalidInputError, match="has no list of changes"):
-        changes_of([("--changes", str(broken))])
+        changes_from_options([("--changes", str(broken))])

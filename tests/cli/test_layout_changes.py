@@ -16,7 +16,7 @@ from ledger import (
     SortColumn,
     UpdatePartitionSpec,
 )
-from ledger.cli.changes import changes_of
+from ledger.cli.changes import changes_from_options
 from tests.cli.conftest import Run
 
 SPEC = (
@@ -33,15 +33,15 @@ def test_json_of_a_layout_is_its_change(tmp_path: Path) -> None:
     drop = {"type": "dropColumn", "fieldNames": ["a"]}
     file.write_text(json.dumps([json.loads(SPEC), drop]))
 
-    assert changes_of([("--change", SPEC), ("--change", ORDER)]) == [spec, order]
-    assert changes_of([("--changes", str(file))]) == [spec, DropColumn(("a",))]
+    assert changes_from_options([("--change", SPEC), ("--change", ORDER)]) == [spec, order]
+    assert changes_from_options([("--changes", str(file))]) == [spec, DropColumn(("a",))]
 
 
 def test_an_error_names_the_place_of_the_bad_value() -> None:
     bad = SPEC.replace('"id"', "7")
 
     with pytest.raises(InvalidChangeError, match=r"^--change\.updates\[0\]\.source\[0\]: Expected"):
-        changes_of([("--change", bad)])
+        changes_from_options([("--change", bad)])
 
 
 def test_alter_commits_a_layout(shop: Run, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from ledger import FileChange
 from ledger import open as open_ledger
-from ledger.cli.exits import code_of
+from ledger.cli.exits import exit_code_of
 from ledger.model import errors
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ def test_json_of_a_table_says_what_to_install_where_nothing_is(
     ],
 )
 def test_every_error_has_its_exit_code(error: errors.LedgerError, code: int) -> None:
-    assert code_of(error) == code
+    assert exit_code_of(error) == code
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])

@@ -16,7 +16,7 @@ import pyarrow as pa
 from ledger import MissingDependencyError, Table, TableAt
 from ledger import open as open_ledger
 from ledger.cli.quickstart import IDENTIFIER, Story, tell_story
-from ledger.cli.quickstart.steps import by_day, sample
+from ledger.cli.quickstart.steps import flights_by_day, sample
 from projections.statistics.command import busiest
 from tests.pypaimon_or_skip import needs_pypaimon
 
@@ -203,7 +203,7 @@ def test_columns_are_compared_by_their_ids(tmp_path: Path) -> None:
 
 
 def test_a_single_day_is_story_enough(tmp_path: Path) -> None:
-    (day, rows), *_ = by_day(sample()).items()
+    (day, rows), *_ = flights_by_day(sample()).items()
 
     story = tell_story(open_ledger(str(tmp_path)), rows, statistics=no_spark)
 
@@ -353,7 +353,7 @@ def test_a_file_is_no_folder(run: Run, tmp_path: Path) -> None:
 
 
 def test_the_flights_ledger_shows_the_author_of_each_change_and_undoes_it(tmp_path: Path) -> None:
-    (_, rows), *_ = by_day(sample()).items()
+    (_, rows), *_ = flights_by_day(sample()).items()
     lake = open_ledger(str(tmp_path))
     tell_story(lake, rows, statistics=no_spark)
     table = lake.table(IDENTIFIER)

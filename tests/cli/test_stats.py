@@ -204,7 +204,7 @@ def test_a_picture_has_the_days_that_a_corrected_clock_says(
     ) -> None:
         drawn.append(time_of(version))
 
-    monkeypatch.setattr("projections.statistics.report.draw", draw)
+    monkeypatch.setattr("projections.statistics.report.draw_report", draw)
     assert shop("stats", TABLE, "--plot", tmp_path / "growth.png").code == 0
 
     (moment,) = drawn

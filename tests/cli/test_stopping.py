@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import ledger
-from ledger.cli.exits import Stop, ends_at_once, ends_between_rounds
+from ledger.cli.exits import Stop, stop_flag_at_once, stop_flag_between_rounds
 
 ROOT = Path(__file__).parents[2]
 
@@ -67,7 +67,7 @@ class _Finalised:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interruption_that_python_loses_in_a_finaliser_ends_the_next_wait() -> None:
-    with ends_at_once() as stop:
+    with stop_flag_at_once() as stop:
         _Finalised()
         gc.collect()
         with pytest.raises(KeyboardInterrupt):
@@ -76,14 +76,14 @@ def test_an_interruption_that_python_loses_in_a_finaliser_ends_the_next_wait() -
 
 def test_an_interruption_leaves_what_is_under_way() -> None:
     before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt), ends_at_once():
+    with pytest.raises(KeyboardInterrupt), stop_flag_at_once():
         signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
 
 
 @pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
 def test_what_is_asked_between_rounds_ends_the_wait_and_interrupts_nothing(asked: int) -> None:
-    with ends_between_rounds() as stop:
+    with stop_flag_between_rounds() as stop:
         assert not stop.wait(0)
         signal.raise_signal(asked)
         assert stop.wait(600)

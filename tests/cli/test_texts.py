@@ -7,34 +7,40 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger import InvalidTypeError
-from ledger.cli.changes import key_and_value, leading_path, path_and_value, read_column, whole_path
+from ledger.cli.changes import (
+    parse_column_path,
+    parse_leading_path,
+    read_column,
+    split_key_and_value,
+    split_path_and_value,
+)
 from ledger.cli.exits import UsageError
 from ledger.cli.options import read_instant
 from ledger.model import format_type, read_type
-from ledger.model.messages import visible
-from ledger.model.names import shown_path
+from ledger.model.messages import printable_line
+from ledger.model.names import quote_path
 
 NAMES = st.text(min_size=1, max_size=8)
 
 
 @given(st.lists(NAMES, min_size=1, max_size=4))
 def test_every_path_can_be_written(names: list[str]) -> None:
-    assert leading_path(shown_path(tuple(names)) + " rest") == (tuple(names), " rest")
+    assert parse_leading_path(quote_path(tuple(names)) + " rest") == (tuple(names), " rest")
 
 
 @pytest.mark.parametrize("text", ["", ".", "a.", " ", "=x", "a b", "`open"])
 def test_a_malformed_path_is_rejected(text: str) -> None:
     with pytest.raises(UsageError):
-        whole_path(text)
+        parse_column_path(text)
 
 
 def test_a_value_may_hold_equal_signs_and_be_missing() -> None:
-    assert path_and_value("a.b=c=d") == (("a", "b"), "c=d")
-    assert path_and_value("`a=b`=") == (("a=b",), "")
-    assert path_and_value("a") == (("a",), None)
-    assert key_and_value("k=v=w") == ("k", "v=w")
+    assert split_path_and_value("a.b=c=d") == (("a", "b"), "c=d")
+    assert split_path_and_value("`a=b`=") == (("a=b",), "")
+    assert split_path_and_value("a") == (("a",), None)
+    assert split_key_and_value("k=v=w") == ("k", "v=w")
     with pytest.raises(UsageError, match="is not KEY=VALUE"):
-        key_and_value("k")
+        split_key_and_value("k")
 
 
 @pytest.mark.parametrize(
@@ -114,4 +120,4 @@ def test_instants_have_one_text_each() -> None:
 
 @given(st.text())
 def test_nothing_shown_can_steer_a_terminal(text: str) -> None:
-    assert visible(text).isprintable()
+    assert printable_line(text).isprintable()

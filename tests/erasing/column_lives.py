@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from ledger import FileChange, LedgerError, RenameColumn, Schema, Table
-from ledger.model.parquet_limits import arrow_owned
+from ledger.model.parquet_limits import copy_to_arrow_memory
 from ledger.stores import Store
 from tests.erasing.lives import holding, secret, spellings
 from tests.lakes import START_MILLIS, lake_on
@@ -26,7 +26,7 @@ def unpacked(body: bytes) -> bytes:
         return repr(list(fastavro.reader(io.BytesIO(body)))).encode()
     if body.startswith(b"PAR1"):
         with suppress(pa.ArrowException):
-            rows = parquet.ParquetFile(arrow_owned(body)).read(use_threads=False)
+            rows = parquet.ParquetFile(copy_to_arrow_memory(body)).read(use_threads=False)
             return repr(rows.to_pylist()).encode()
     return b""
 

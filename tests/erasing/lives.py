@@ -12,7 +12,7 @@ import ledger
 from ledger import Ledger, LedgerError, SetOption, Table
 from ledger.cli.commands.verify import differences
 from ledger.history.verifying import Finding, Subject, Verification
-from ledger.history.verifying.surroundings import CatalogedTables, lost_values
+from ledger.history.verifying.surroundings import CatalogedTables, lost_sidecar_values
 from ledger.log import CommitOptions
 from ledger.stores import Store
 from ledger.table_handle import TableHandle, handle_of
@@ -144,7 +144,7 @@ def damages(lake: Ledger, store: Store) -> list[Finding]:
     for subject in subjects:
         verification: Verification[Any, Any] = Verification(subject)
         found += verification.run()
-        found += lost_values(subject, verification.version)
+        found += lost_sidecar_values(subject, verification.version)
     return [each for each in found if each.fails]
 
 

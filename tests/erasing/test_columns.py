@@ -32,7 +32,7 @@ from ledger.relocation.exporting import export
 from ledger.relocation.importing import import_lines
 from ledger.stores import Durability, LocalStore, Store
 from ledger.table_handle import handle_of
-from projections.source.span_reading import End, Scan
+from projections.source.span_reading import LogScan, SpanEnd
 from projections.source.view import file_rows
 from projections.statistics import Kept, refresh
 from projections.statistics.query import partitions
@@ -47,8 +47,8 @@ def read_all(lake: Ledger) -> str:
     """Let readers read a table; return what they say of values."""
     table = lake.table("shop.people")
     said = [repr(table.at().files), table.report(), repr(list(table.history()))]
-    said += [repr(file_rows(Scan(handle_of(table).log, 0, End(table.state.version))))]
-    said += [repr(list(file_rows(Scan(handle_of(table).log, 0, End(table.state.version)))))]
+    said += [repr(file_rows(LogScan(handle_of(table).log, 0, SpanEnd(table.state.version))))]
+    said += [repr(list(file_rows(LogScan(handle_of(table).log, 0, SpanEnd(table.state.version)))))]
     kept = Kept.of(handle_of(table).log)
     said += [repr(partitions(kept, table.at()))]
     for each in ("mail = 'nobody'", "kind = 'nobody'", "id > 100"):

@@ -23,7 +23,7 @@ from ledger import (
 )
 from ledger.events import CatalogEvent
 from ledger.events.commit import Outside
-from ledger.history.garbage import KEPT_MILLIS, orphaned_values, remove
+from ledger.history.garbage import KEPT_MILLIS, orphaned_sidecar_files, remove
 from ledger.log import Request, StreamLog, Transaction
 from ledger.log.personal_data import FOLDER
 from ledger.relocation.exporting import export
@@ -31,7 +31,7 @@ from ledger.relocation.importing import import_lines
 from ledger.state import CatalogBuilder
 from ledger.stores import Durability, LocalStore, Store
 from ledger.table_handle import handle_of
-from projections.source.span_reading import End, Scan
+from projections.source.span_reading import LogScan, SpanEnd
 from projections.source.view import commit_rows
 from tests.erasing.lives import Life, findings, holding, read_all
 from tests.faults import Died, DiesAfter, LosesAnswers
@@ -492,8 +492,8 @@ def test_what_no_commit_names_goes_after_seven_days_and_nothing_else() -> None:
     logs: list[StreamLog[Any, Any]] = [handle_of(lake).log, handle_of(table).log]
 
     due = START_MILLIS + KEPT_MILLIS
-    assert list(orphaned_values(handle_of(table).log.personal, logs, due - 1)) == []
-    (orphan,) = orphaned_values(handle_of(table).log.personal, logs, due + 10**9)
+    assert list(orphaned_sidecar_files(handle_of(table).log.personal, logs, due - 1)) == []
+    (orphan,) = orphaned_sidecar_files(handle_of(table).log.personal, logs, due + 10**9)
     assert orphan.sort == "values"
     remove(store, orphan)
     assert set(kept(store)) == named
@@ -529,7 +529,7 @@ def test_rows_for_spark_show_author_and_message_until_they_are_erased() -> None:
     table.alter([SetOption("k", "1")], author=ANN, message="why", properties={"a": "1"})
 
     def said() -> list[tuple[object, ...]]:
-        return [row[5:8] for row in commit_rows(Scan(handle_of(table).log, 1, End(1)))]
+        return [row[5:8] for row in commit_rows(LogScan(handle_of(table).log, 1, SpanEnd(1)))]
 
     assert said() == [(ANN, "why", [("a", "1")])]
     lake_on(store).erase(author=ANN)

@@ -8,7 +8,7 @@ from ledger import SetOption
 from ledger.events import MetadataLogUpdated, TagDeleted
 from ledger.model import MetadataLogEntry, Totals
 from ledger.state import DeltaOrigin, IcebergOrigin, PaimonOrigin
-from ledger.state.iceberg_origin import iceberg_changes, iceberg_snapshot, iceberg_totals
+from ledger.state.iceberg_origin import iceberg_delta_totals, iceberg_snapshot, iceberg_totals
 from tests.evolution.born import (
     FIRST,
     ID,
@@ -22,7 +22,7 @@ from tests.evolution.born import (
 
 def test_ids_and_numbers_are_the_sources() -> None:
     state = builder_of(3).freeze()
-    origin = state.imported_from(IcebergOrigin)
+    origin = state.origin_of_kind(IcebergOrigin)
     assert state.snapshot is not None
     assert (state.snapshot.id, state.schema.id, origin.last_sequence_number) == (SECOND, 1, 2)
     assert list(origin.snapshots) == [FIRST, SECOND]
@@ -43,7 +43,7 @@ def test_a_count_that_is_none_is_one_that_the_summary_does_not_say(text: str) ->
     wrong = ("added-records", "deleted-data-files", "removed-files-size", "total-records")
     said = {"added-data-files": "3", "total-data-files": "5", "total-files-size": str(2**63 - 1)}
     added = snapshot(FIRST, 1, summary={**dict.fromkeys(wrong, text), **said}).snapshot
-    assert iceberg_changes(added) == Totals(file_count=3)
+    assert iceberg_delta_totals(added) == Totals(file_count=3)
     assert iceberg_totals(added) == Totals(-1, 2**63 - 1, 5)
     assert iceberg_snapshot(added, 0).total_record_count == -1
 
@@ -53,7 +53,7 @@ def test_a_ref_points_back_and_a_schema_comes_back_with_its_dropped_ids() -> Non
     assert state.snapshot is not None
     assert (state.snapshot.id, state.schema.id, state.schema.names) == (FIRST, 0, ("id",))
     assert state.schema.highest_field_id == 2
-    origin = state.imported_from(IcebergOrigin)
+    origin = state.origin_of_kind(IcebergOrigin)
     assert STAGED in origin.snapshots
 
 
@@ -70,13 +70,13 @@ def test_a_log_that_goes_on_keeps_what_it_had_unless_it_says_what_it_lost() -> N
         entry = MetadataLogEntry(timestamp_ms=number, metadata_file=name)
         builder.commit(commit(number, MetadataLogUpdated(added=(entry,))))
     state = builder.freeze()
-    origin = state.imported_from(IcebergOrigin)
+    origin = state.origin_of_kind(IcebergOrigin)
     assert [each.metadata_file for each in origin.metadata_log] == ["b", "c"]
 
 
 def test_what_was_removed_is_gone_with_all_that_hangs_on_it() -> None:
     state = builder_of().freeze()
-    origin = state.imported_from(IcebergOrigin)
+    origin = state.origin_of_kind(IcebergOrigin)
     assert set(origin.snapshots) == {FIRST, STAGED}
     assert (origin.statistics, state.partition_statistics, state.tags) == ({}, {}, {})
     assert set(origin.schemas) == {0, 1, 10}
@@ -90,13 +90,13 @@ def test_what_was_removed_is_gone_with_all_that_hangs_on_it() -> None:
 def test_the_first_schema_has_the_sources_id() -> None:
     state = builder_of(0).freeze()
     assert (state.schema.id, state.schema.names, state.snapshot) == (0, ("id",), None)
-    origin = state.imported_from(IcebergOrigin)
+    origin = state.origin_of_kind(IcebergOrigin)
     assert origin.schemas[0].fields == (ID,)
 
 
 def test_paimons_ids_are_the_sources_and_come_again_after_its_rollback() -> None:
     state = builder_of(life="paimon").freeze()
-    origin = state.imported_from(PaimonOrigin)
+    origin = state.origin_of_kind(PaimonOrigin)
     assert state.snapshot is not None
     assert (state.snapshot.id, state.snapshot.base_manifest_list) == (6, "p")
     assert (state.schema.id, state.schema.names) == (4, ("day", "id"))
@@ -120,12 +120,12 @@ def test_a_table_from_delta_counts_as_the_ledgers_own_tables_do_and_names_its_ow
     assert state.snapshot is not None
     assert (state.snapshot.id, state.schema.id, state.schema.names) == (1, 2, ("day", "id"))
     assert (state.is_mirrored, state.origin.source) == (True, "/lake/t")
-    origin = state.imported_from(DeltaOrigin)
+    origin = state.origin_of_kind(DeltaOrigin)
     assert (origin.delta_version, origin.protocol) == (9, "{}")
     assert (origin.metadata, origin.sha256) == ('{"id":"v"}', "")
     assert origin.columns == {"id": 1, "day": 2}
 
 
 def test_the_first_snapshot_of_a_paimon_table_follows_none() -> None:
-    paimon = builder_of(life="paimon").freeze().imported_from(PaimonOrigin)
-    assert [paimon.follows_one(each) for each in (1, 2)] == [False, True]
+    paimon = builder_of(life="paimon").freeze().origin_of_kind(PaimonOrigin)
+    assert [paimon.has_parent(each) for each in (1, 2)] == [False, True]

@@ -236,8 +236,8 @@ def test_bytes_are_no_text(name: str, bytes_of: Callable[[bytes], Any], formats:
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 10**5000], ids=["above", "below", "huge"])
 def test_a_whole_number_in_a_partition_has_64_bits(value: int) -> None:
     with pytest.raises(InvalidInputError, match="partition value .* is not between"):
-        bounds.check_partitions([new_file("a", partition=("x", value))])
-    bounds.check_partitions([new_file("a", partition=(None, True, -(2**63), 2**63 - 1))])
+        bounds.check_partition_values([new_file("a", partition=("x", value))])
+    bounds.check_partition_values([new_file("a", partition=(None, True, -(2**63), 2**63 - 1))])
 
 
 def test_a_partition_value_that_no_format_knows_the_type_of_has_64_bits() -> None:
@@ -326,7 +326,11 @@ def test_wherever_a_callers_ids_stand_no_column_vanishes_and_no_id_repeats(
     assert list(schema.names) == expected
     all_ids = [found for each in schema.fields for found in every_id(each)]
     assert len(set(all_ids)) == len(all_ids)
-    foreign = [made for *_, made in bounds.member_ids(schema.fields)] if policy == "paimon" else []
+    foreign = (
+        [made for *_, made in bounds.list_map_member_ids(schema.fields)]
+        if policy == "paimon"
+        else []
+    )
     assert len({*all_ids, *foreign}) == len(all_ids) + len(foreign)
     lake.drop_table(name)
 
@@ -375,7 +379,7 @@ def test_ids_that_met_before_a_change_are_left_as_they_are() -> None:
     met = DataField(element_id(0, 1), "met", STRING)
     fields = (listed, met)
 
-    bounds.check_ids(fields, "paimon", is_in_paimon=True, new=range(1, met.id))
+    bounds.check_column_ids(fields, "paimon", is_in_paimon=True, new=range(1, met.id))
     for new in (range(met.id), range(met.id, met.id + 1)):
         with pytest.raises(InvalidChangeError, match="number the columns anew"):
-            bounds.check_ids(fields, "paimon", is_in_paimon=True, new=new)
+            bounds.check_column_ids(fields, "paimon", is_in_paimon=True, new=new)

@@ -24,7 +24,7 @@ from ledger.decide.bounds import (
     UNBOUNDED,
     Bound,
 )
-from ledger.decide.recorded_values import check_recorded, number_problems
+from ledger.decide.recorded_values import check_recorded_values, number_problems
 from ledger.events import CatalogEvent, SnapshotsExpired, TableEvent
 from ledger.log import Transaction
 from ledger.model import PartitionField, SortField
@@ -95,7 +95,7 @@ def test_every_number_has_its_bound_in_logs_or_a_reason_to_have_none(
 ) -> None:
     for bound, put in places(name, annotation):
         assert (bound is None) == (name in UNBOUNDED)
-        low, high = LONG if bound is None else bound.in_logs
+        low, high = LONG if bound is None else bound.log_limits
         for number, is_wrong in ((low - 1, True), (low, False), (high, False), (high + 1, True)):
             assert is_found(kind, name, put(number)) == is_wrong
 
@@ -111,8 +111,8 @@ def test_no_bound_is_of_a_number_that_no_log_holds() -> None:
 def test_what_may_be_decided_may_stand_in_a_log() -> None:
     rows = [each for row in NUMBERS.values() for each in row.items()]
     for name, bound in (*rows, *IN_LOGS.items()):
-        low, high = IN_LOGS[name].in_logs
-        assert (low, high) == bound.in_logs
+        low, high = IN_LOGS[name].log_limits
+        assert (low, high) == bound.log_limits
         assert low <= bound.least <= bound.most <= high
 
 
@@ -127,10 +127,10 @@ def test_what_may_be_decided_may_stand_in_a_log() -> None:
     ],
 )
 def test_a_log_may_hold_what_older_clients_wrote(bound: Bound, low: int, high: int) -> None:
-    assert bound.in_logs == (low, high)
+    assert bound.log_limits == (low, high)
 
 
 def test_what_is_no_event_is_passed_over_and_what_follows_it_is_looked_at() -> None:
-    check_recorded(["a text", SnapshotsExpired(earliest_snapshot_id=1)], "/web/visits")
+    check_recorded_values(["a text", SnapshotsExpired(earliest_snapshot_id=1)], "/web/visits")
     with pytest.raises(InvalidInputError, match="/web/visits"):
-        check_recorded(["a text", SnapshotsExpired(earliest_snapshot_id=-1)], "/web/visits")
+        check_recorded_values(["a text", SnapshotsExpired(earliest_snapshot_id=-1)], "/web/visits")

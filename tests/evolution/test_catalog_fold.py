@@ -16,7 +16,7 @@ from ledger import (
     SetOption,
     UpdateComment,
 )
-from ledger.decide.catalog_facts import first_commit
+from ledger.decide.catalog_facts import first_table_commit
 from ledger.events import (
     AddDialect,
     CatalogEvent,
@@ -357,7 +357,7 @@ def test_a_tables_version_0_repeats_what_the_catalog_says() -> None:
         transactions=(other, transaction),
     )
 
-    created = first_commit(commit, TABLE, transaction)
+    created = first_table_commit(commit, TABLE, transaction)
 
     assert (created.format, created.version, created.time_millis, created.parent) == (
         3,

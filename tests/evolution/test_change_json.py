@@ -25,7 +25,7 @@ from ledger import (
     schema_change_to_json,
     schema_from_json,
 )
-from ledger.decide.change_json import well_formed
+from ledger.decide.change_json import normalize_change
 from ledger.model import parse_type
 from tests.histories import random_change, start_schema
 
@@ -153,7 +153,7 @@ def test_a_change_is_taken_as_its_json_would_be_read(kind: Any, data: st.DataObj
     """Or rejected: what is taken without being written and read back is the same either way."""
     given_ = kind(**{each: data.draw(_odd, label=each) for each in kind.__struct_fields__})
     try:
-        taken = well_formed(given_)
+        taken = normalize_change(given_)
     except InvalidChangeError:
         return
     read = msgspec.json.decode(msgspec.json.encode(taken), type=kind)
@@ -177,4 +177,4 @@ def test_a_change_is_taken_as_its_json_would_be_read(kind: Any, data: st.DataObj
 )
 def test_what_a_field_cannot_be_is_refused_by_name(change: Any) -> None:
     with pytest.raises(InvalidChangeError, match=type(change).__name__):
-        well_formed(change)
+        normalize_change(change)

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from ledger import FileChange, FormatError, Schema
 from ledger.decide import Batch
-from ledger.decide.format_rules import BoundNames, Reach, problems
+from ledger.decide.format_rules import BoundNames, ReadableReach, problems
 from ledger.formats import INSTALLED
 from ledger.state import LayoutTrail, PastColumns, Rules, TableState
 from ledger.table_handle import handle_of
@@ -43,8 +43,8 @@ class Past:
     def columns(self, state: TableState) -> PastColumns:
         return PastColumns([state.schema])
 
-    def reach(self, state: TableState) -> Reach:
-        return Reach(frozenset({state.schema.id}), files=(self.file,))
+    def reach(self, state: TableState) -> ReadableReach:
+        return ReadableReach(frozenset({state.schema.id}), files=(self.file,))
 
 
 def test_declaring_iceberg_asks_what_older_files_are() -> None:

@@ -24,7 +24,7 @@ from ledger import (
     evolve,
 )
 from ledger.decide import decide_schema, with_policy
-from ledger.decide.column_draft import Directive, listing
+from ledger.decide.column_draft import CommentDirective, listing_option_edits
 from ledger.events import ColumnDropped
 from ledger.model import TypeObject, read_type, type_to_wire
 from ledger.model.types import walk_ids
@@ -180,10 +180,12 @@ def test_the_commit_that_made_it_impossible_is_found_behind_facts_that_older_for
 
 
 def test_a_column_is_listed_under_the_newer_key_where_both_are_there() -> None:
-    directive = Directive("blob-descriptor-field", None)
+    directive = CommentDirective("blob-descriptor-field", None)
     older, newer = {"blob.stored-descriptor-fields": "o"}, {"blob-descriptor-field": "p"}
-    assert listing(directive, "q", {**newer, **older}) == [("blob-descriptor-field", "p,q")]
-    assert listing(directive, "q", older) == [
+    assert listing_option_edits(directive, "q", {**newer, **older}) == [
+        ("blob-descriptor-field", "p,q")
+    ]
+    assert listing_option_edits(directive, "q", older) == [
         ("blob.stored-descriptor-fields", None),
         ("blob-descriptor-field", "o,q"),
     ]

@@ -20,7 +20,7 @@ from ledger import (
     Schema,
 )
 from ledger.model import type_to_wire
-from ledger.model.schema import indexed
+from ledger.model.schema import column_index_of
 from ledger.model.types import ArrayType, DataType, IntType, MapType, RowType
 from ledger.state import TableStream
 from tests.thorough import examples
@@ -73,6 +73,6 @@ def test_tables_that_grow_side_by_side_are_what_each_log_says_alone(
 
     for policy in POLICIES:
         for fields in others():
-            indexed(fields)
+            column_index_of(fields)
         alone = ledger.open(url).table(f"d.{policy}").state
         assert stream.encode_state(alone) == together[policy]

@@ -33,6 +33,6 @@ def test_ten_times_the_snapshots_take_at_most_twelve_times_the_steps() -> None:
 
 def test_the_log_of_current_snapshots_keeps_what_follows_the_last_one_that_went() -> None:
     state = folded(20).freeze()
-    origin = state.imported_from(IcebergOrigin)
+    origin = state.origin_of_kind(IcebergOrigin)
     assert [each.snapshot_id for each in origin.snapshot_log] == [20]
     assert list(origin.snapshots) == [20]

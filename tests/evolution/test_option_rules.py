@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ledger import InvalidChangeError, Schema
-from ledger.decide.schema_rules import validate
+from ledger.decide.schema_rules import validate_schema
 from ledger.model.types import (
     STRING,
     ArrayType,
@@ -142,7 +142,7 @@ def test_an_option_rule_refuses_by_its_own_words(
     columns: Columns, options: dict[str, str], said: str
 ) -> None:
     with pytest.raises(InvalidChangeError, match=said):
-        validate(schema(columns, options))
+        validate_schema(schema(columns, options))
 
 
 SOUND: list[tuple[Columns, dict[str, str]]] = [
@@ -166,4 +166,4 @@ SOUND: list[tuple[Columns, dict[str, str]]] = [
 
 @pytest.mark.parametrize(("columns", "options"), SOUND)
 def test_what_no_option_rule_is_about_is_taken(columns: Columns, options: dict[str, str]) -> None:
-    validate(schema(columns, options))
+    validate_schema(schema(columns, options))

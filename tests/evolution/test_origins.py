@@ -54,10 +54,10 @@ def test_the_data_of_one_format_is_given_for_tables_of_that_format_alone(
 ) -> None:
     state = imported(name)
     if name == wanted:
-        assert state.imported_from(KINDS[wanted]) is state.origin
+        assert state.origin_of_kind(KINDS[wanted]) is state.origin
     else:
         with pytest.raises(UnsupportedError, match=f"not imported from {wanted.title()}.*{name}"):
-            state.imported_from(KINDS[wanted])
+            state.origin_of_kind(KINDS[wanted])
 
 
 def test_a_native_table_follows_no_source() -> None:
@@ -66,7 +66,7 @@ def test_a_native_table_follows_no_source() -> None:
     with pytest.raises(InvalidInputError, match=r"a\.b was created in the ledger"):
         state.origin.import_format("a.b")
     with pytest.raises(UnsupportedError, match="its origin is native"):
-        state.imported_from(IcebergOrigin)
+        state.origin_of_kind(IcebergOrigin)
 
 
 @pytest.mark.parametrize("name", LIVES)
@@ -80,15 +80,15 @@ def test_a_mirrored_table_is_followed_by_its_formats_import(name: str) -> None:
 def test_manifests_of_engines_list_files_of_iceberg_and_paimon_alone() -> None:
     listed = {name: imported(name).origin.manifest_folder for name in LIVES}
     assert (listed["delta"], native().origin.manifest_folder) == ("", "")
-    assert listed["iceberg"] == imported("iceberg").imported_from(IcebergOrigin).location != ""
-    assert listed["paimon"] == imported("paimon").imported_from(PaimonOrigin).location != ""
+    assert listed["iceberg"] == imported("iceberg").origin_of_kind(IcebergOrigin).location != ""
+    assert listed["paimon"] == imported("paimon").origin_of_kind(PaimonOrigin).location != ""
     lists = {name: imported(name).lists_files for name in LIVES}
     assert lists == {"iceberg": False, "paimon": False, "delta": True}
 
 
 def test_the_ledger_lists_files_from_the_promotion_on() -> None:
     state = builder_of(life="promoted").freeze()
-    origin = state.imported_from(IcebergOrigin)
+    origin = state.origin_of_kind(IcebergOrigin)
     assert origin.lists_files_since == origin.promoted_in > 0
     assert [origin.lists_files(each) for each in (FIRST, OWN, BRANCH_IDS + 1)] == [
         False,
@@ -123,7 +123,7 @@ def test_schemas_that_the_source_lists_are_read_by_their_ids(name: str) -> None:
 def test_only_the_log_says_the_schemas_of_tables_that_the_ledger_counts() -> None:
     for state in (native(), imported("delta")):
         assert state.origin.listed_schemas(state.schema) == {}
-        assert state.origin.counted_since(1) == 0
+        assert state.origin.counted_since_version(1) == 0
 
 
 def test_a_branch_of_the_source_is_no_branch_of_the_ledger() -> None:

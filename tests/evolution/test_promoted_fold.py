@@ -33,7 +33,7 @@ def test_the_ledger_owns_it_and_its_snapshots_are_the_next_ones_of_main() -> Non
     state = grown(5).freeze()
     assert (state.is_mirrored, state.is_promoted, state.lists_files) == (False, True, True)
     assert state.origin.source == "file:/lake/t"
-    origin = state.imported_from(IcebergOrigin)
+    origin = state.origin_of_kind(IcebergOrigin)
     assert state.snapshot is not None
     assert (state.snapshot.id, state.schema.id, state.snapshot.operation) == (
         OWN + 2,
@@ -50,13 +50,13 @@ def test_the_ledger_owns_it_and_its_snapshots_are_the_next_ones_of_main() -> Non
 
 def test_the_log_of_current_snapshots_begins_after_what_went() -> None:
     state = grown(6).freeze()
-    origin = state.imported_from(IcebergOrigin)
+    origin = state.origin_of_kind(IcebergOrigin)
     assert [each.snapshot_id for each in origin.snapshot_log] == [OWN + 2]
     assert state.tags == {}
 
 
 def test_rows_get_ids_in_format_version_3() -> None:
-    origin = grown().freeze().imported_from(IcebergOrigin)
+    origin = grown().freeze().origin_of_kind(IcebergOrigin)
     newest = origin.snapshots[OWN + 3]
     assert (newest.first_row_id, newest.added_rows, origin.next_row_id) == (4, 10, 14)
 
@@ -101,7 +101,7 @@ def test_a_table_from_delta_follows_no_more_once_it_is_promoted() -> None:
     state = builder.freeze()
     assert (state.is_mirrored, state.is_promoted, state.lists_files) == (False, True, True)
     assert state.origin.source == "/lake/t"
-    origin = state.imported_from(DeltaOrigin)
+    origin = state.origin_of_kind(DeltaOrigin)
     assert (origin.promoted_in, origin.source_schema_id) == (there, state.schema.id)
     with pytest.raises(InvalidChangeError, match="follows /lake/t no more"):
         builder.commit(commit(there + 1, DeltaFollowed(delta_version=11, timestamp_millis=99)))
@@ -131,10 +131,10 @@ def test_columns_stay_where_the_ledger_cannot_say_the_schemas_types() -> None:
     builder.commit(commit(0, created))
     builder.commit(commit(1, PROMOTED))
     state = builder.freeze()
-    origin = state.imported_from(IcebergOrigin)
+    origin = state.origin_of_kind(IcebergOrigin)
 
     owned = state.schema.with_options({"owner": "ann"})
-    assert origin.schema_facts(state.schema, owned).events == ()
+    assert origin.schema_change_effects(state.schema, owned).events == ()
     less = evolve(state.schema, fields=())
     with pytest.raises(InvalidChangeError, match=r"such as fixed\[16\], and its columns cannot"):
-        origin.schema_facts(state.schema, less)
+        origin.schema_change_effects(state.schema, less)

@@ -27,7 +27,7 @@ from ledger import (
     UpdateColumnType,
 )
 from ledger.decide import Decision, decide_schema
-from ledger.decide.table_options import COLUMN_OPTIONS, ColumnNames, option_text
+from ledger.decide.table_options import COLUMN_OPTIONS, ColumnNames, split_option_columns
 from ledger.model import parse_type, type_to_wire
 from ledger.model import types as t
 from ledger.model.types import ArrayType, DataType, RowType, walk_fields
@@ -121,7 +121,7 @@ def meaning(schema: Schema) -> dict[str, str]:
     options = dict(schema.options) | {key: ",".join(each) for key, each in lists.items() if each}
     said: dict[str, str] = {}
     for key, value in options.items():
-        option = option_text(key, value)
+        option = split_option_columns(key, value)
         if option is not None:
             ids = ColumnNames(schema.fields).resolve(option)
             meant, to = option.said(f"#{each}" for each in ids)
@@ -254,7 +254,7 @@ def test_every_row_of_the_table_takes_its_own_examples_apart() -> None:
     for row in COLUMN_OPTIONS:
         key = row.key.replace("{columns}", "a").replace("{column}", "a").replace("{path}", "a.x")
         key = key.replace("**", "some.thing").replace("*", "bitmap")
-        option = option_text(key, "a")
+        option = split_option_columns(key, "a")
         assert option is not None
         assert option.mentions
         texts = [each.text for each in option.mentions]
@@ -286,6 +286,6 @@ def test_an_option_names_what_is_nested_by_its_column(
     inner = t.RowType((t.DataField(1, "x", t.IntType()), t.DataField(2, "y", t.IntType())))
     names = ColumnNames((t.DataField(0, "items", t.ArrayType(inner)),))
 
-    said = option_text(key, value)
+    said = split_option_columns(key, value)
     assert said is not None
     assert names.resolve(said) == named

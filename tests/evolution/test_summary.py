@@ -30,7 +30,7 @@ _COUNTS = (
 
 def promoted(**summary: str) -> IcebergOrigin:
     """A promoted table, whose newest snapshot has a summary; without one: no snapshot at all."""
-    found = builder_of(life="promoted").freeze().imported_from(IcebergOrigin)
+    found = builder_of(life="promoted").freeze().origin_of_kind(IcebergOrigin)
     head = found.current
     assert head is not None
     if not summary:

@@ -71,8 +71,8 @@ def test_a_second_look_up_of_tags_searches_their_record_no_more(
         searched.append(name)
         return real(name, record)
 
-    real = table_record._is_record
-    monkeypatch.setattr(table_record, "_is_record", stands)
+    real = table_record._may_contain_name
+    monkeypatch.setattr(table_record, "_may_contain_name", stands)
 
     tags = read_again(state)
     for each in ("new", "a", "newer", "b"):

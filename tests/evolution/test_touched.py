@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ledger import FileChange, RemoveOption, Schema, SetOption, UpdateComment
 from ledger.decide import RecentlyTouched
-from ledger.decide.conflicts import Cell, FileWish, Touched, sets
+from ledger.decide.conflicts import Cell, CommitEffects, FileConditions, sets
 from ledger.events import (
     BranchCommitted,
     ColumnRenamed,
@@ -24,7 +24,7 @@ from ledger.events import (
 )
 from ledger.log import Commit, Transaction
 from ledger.model import PartitionField, PartitionSpec, inline_files
-from ledger.model.file_change import placeholder
+from ledger.model.file_change import personal_placeholder
 from ledger.model.snapshot import BRANCH_IDS, branch_number
 from ledger.state import PartitionFilter, TableState
 
@@ -129,7 +129,7 @@ CLAIMS = st.dictionaries(
 )
 LINES = st.integers(0, 1)
 PENDING_CHANGES = st.none() | st.builds(
-    FileWish,
+    FileConditions,
     st.frozensets(st.tuples(LINES, st.sampled_from(["ADD", "DELETE"]), NAMES), max_size=3),
     st.lists(
         st.tuples(LINES, NAMES.map(lambda day: PartitionFilter({(0, "identity"): day}))),
@@ -147,7 +147,7 @@ def commit_of(
 
 
 def walked(
-    commit: Commit[TableEvent], claimed: Mapping[Cell, object], wanted: FileWish | None
+    commit: Commit[TableEvent], claimed: Mapping[Cell, object], wanted: FileConditions | None
 ) -> Iterator[Found]:
     """Yield all that contradicts, by looking at every event in turn."""
     for transaction in commit.transactions:
@@ -166,7 +166,7 @@ def walked(
 
 
 def indexed(
-    touched: Touched, claimed: Mapping[Cell, object], wanted: FileWish | None
+    touched: CommitEffects, claimed: Mapping[Cell, object], wanted: FileConditions | None
 ) -> Found | None:
     touch = touched.first(claimed, wanted, STATE)
     return None if touch is None else (touch.author, touch.event, touch.cell, touch.file)
@@ -179,14 +179,14 @@ def load(event: ListingEvent) -> tuple[FileChange, ...]:
 @given(st.lists(TRANSACTIONS, max_size=6), st.lists(st.tuples(CLAIMS, PENDING_CHANGES), max_size=6))
 def test_a_joining_transaction_meets_the_first_contradiction_among_all_before_it(
     joining: list[Transaction[TableEvent]],
-    asked: list[tuple[dict[Cell, object], FileWish | None]],
+    asked: list[tuple[dict[Cell, object], FileConditions | None]],
 ) -> None:
     recently = RecentlyTouched(load)
     for count in range(len(joining) + 1):
         commit = commit_of(joining[:count])
         for claimed, wanted in asked:
             wanted_first = next(walked(commit, claimed, wanted), None)
-            assert indexed(recently.by(commit), claimed, wanted) == wanted_first
+            assert indexed(recently.effects_of(commit), claimed, wanted) == wanted_first
 
 
 @given(st.lists(TRANSACTIONS, max_size=6))
@@ -197,7 +197,7 @@ def test_the_keys_of_its_snapshots_are_all_there(
     events = [event for each in joining for event in each.events]
     kinds = SnapshotCommitted | BranchCommitted
     keys = {each.key for each in events if isinstance(each, kinds)}
-    assert RecentlyTouched(load).by(commit).snapshot_keys == keys - {None}
+    assert RecentlyTouched(load).effects_of(commit).snapshot_keys == keys - {None}
 
 
 def test_another_commit_of_the_same_version_is_looked_at_anew() -> None:
@@ -206,12 +206,12 @@ def test_another_commit_of_the_same_version_is_looked_at_anew() -> None:
         for author in ("mine", "theirs")
     )
     recently = RecentlyTouched(load)
-    assert indexed(recently.by(commit_of([mine])), {("option", "k"): "mine"}, None) is None
-    found = indexed(recently.by(commit_of([theirs])), {("option", "k"): "mine"}, None)
+    assert indexed(recently.effects_of(commit_of([mine])), {("option", "k"): "mine"}, None) is None
+    found = indexed(recently.effects_of(commit_of([theirs])), {("option", "k"): "mine"}, None)
     assert found is not None
     assert found[0] == "theirs"
     # Nothing of theirs is left.
-    assert indexed(recently.by(commit_of([mine])), {("option", "k"): "mine"}, None) is None
+    assert indexed(recently.effects_of(commit_of([mine])), {("option", "k"): "mine"}, None) is None
 
 
 def test_files_that_nobody_asks_for_are_not_loaded() -> None:
@@ -220,8 +220,8 @@ def test_files_that_nobody_asks_for_are_not_loaded() -> None:
 
     comment = Transaction[TableEvent](asked="", id="x", events=(UpdateComment("theirs"),))
     snapshot = Transaction[TableEvent](asked="", id="y", events=(committed(1, (), 1),))
-    touched = RecentlyTouched(unreadable).by(commit_of([comment, snapshot]))
-    wish = FileWish(frozenset({(0, "ADD", "a")}), ())
+    touched = RecentlyTouched(unreadable).effects_of(commit_of([comment, snapshot]))
+    wish = FileConditions(frozenset({(0, "ADD", "a")}), ())
     assert touched.first({}, None, STATE) is None
     found = touched.first({("comment",): "mine"}, wish, STATE)
     assert found is not None
@@ -231,14 +231,14 @@ def test_files_that_nobody_asks_for_are_not_loaded() -> None:
 def test_many_commits_are_not_all_remembered() -> None:
     recently = RecentlyTouched(load)
     for version in range(1000):
-        recently.by(commit_of([], version))
+        recently.effects_of(commit_of([], version))
     assert len(recently._kept) < 100
 
 
 def test_a_filter_says_nothing_of_a_value_that_was_erased_or_is_kept_elsewhere() -> None:
     spec = PartitionSpec(0, (PartitionField("day", "identity", 0, field_id=1000),))
     known = FileChange(path="a", partition=("d",), record_count=1, file_size_in_bytes=1)
-    kept = replace(known, partition=(placeholder(f"{32 * '0'}:{64 * 'f'}"),))
+    kept = replace(known, partition=(personal_placeholder(f"{32 * '0'}:{64 * 'f'}"),))
     wanted = PartitionFilter({(0, "identity"): "d"})
     other = PartitionFilter({(0, "identity"): "x"})
     assert [each.matches(known, spec) for each in (wanted, other)] == [True, False]

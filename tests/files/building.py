@@ -58,7 +58,7 @@ def written(path: Path, table: pa.Table, **options: object) -> str:
 class _Created:
     base_version: int | None = None
 
-    def meet(self, _winners: Sequence[Commit[TableEvent]]) -> None:
+    def index_winners(self, _winners: Sequence[Commit[TableEvent]]) -> None:
         pass
 
     def decide(
@@ -83,7 +83,7 @@ class _Snapshot:
     files: tuple[FileChange, ...]
     base_version: int | None = None
 
-    def meet(self, _winners: Sequence[Commit[TableEvent]]) -> None:
+    def index_winners(self, _winners: Sequence[Commit[TableEvent]]) -> None:
         pass
 
     def decide(
@@ -122,7 +122,7 @@ class Table:
     def reopened(self) -> tuple[StreamLog[TableState, TableEvent], LiveFiles]:
         log: StreamLog[TableState, TableEvent] = StreamLog(self.store, "t/_ledger", TableStream())
         live = LiveFiles(log)
-        log.remember(live.keys_of, live.save)
+        log.set_cache_hooks(live.keys_of, live.save)
         log.refresh()
         return log, live
 

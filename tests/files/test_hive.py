@@ -12,11 +12,11 @@ from msgspec import UNSET
 from ledger import InvalidChangeError, Schema, UnsupportedError
 from ledger.files import value_of
 from ledger.files.partition_values import (
-    escape,
+    escape_path,
     partition_path,
     partition_values,
     path_keys,
-    unescape,
+    unescape_path,
 )
 from ledger.model import PartitionField, PartitionSpec, decode_value, parse_type, transform_of
 from ledger.model import partition_path as iceberg_path
@@ -76,11 +76,11 @@ def test_booleans_read_back(value: bool | None) -> None:  # noqa: FBT001 - the c
 
 @given(st.text())
 def test_an_escape_is_undone(text: str) -> None:
-    assert unescape(escape(text)) == text
+    assert unescape_path(escape_path(text)) == text
 
 
 def test_a_percent_sign_that_begins_no_escape_stands_for_itself() -> None:
-    assert unescape("100%zz%4") == "100%zz%4"
+    assert unescape_path("100%zz%4") == "100%zz%4"
 
 
 @pytest.mark.parametrize(

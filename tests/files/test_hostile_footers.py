@@ -18,7 +18,7 @@ from pyarrow import parquet
 
 import ledger
 from ledger import InvalidInputError, Schema
-from ledger.model.parquet_limits import bounded_table, read_metadata
+from ledger.model.parquet_limits import read_bounded_table, read_metadata
 
 INT16, INT32, INT64, BINARY, LIST, STRUCT = 4, 5, 6, 8, 9, 12
 """Kinds of values in Thrift's compact protocol."""
@@ -193,7 +193,7 @@ def test_a_footer_that_ends_the_process_is_rejected_at_each_door(
     table = lake.create_table("d.t", Schema.of({"id": "BIGINT"}))
     for door in (
         lambda: read_metadata(body, "a.parquet"),
-        lambda: bounded_table(body, "a.parquet"),
+        lambda: read_bounded_table(body, "a.parquet"),
         lambda: table.add_files([str(path)]),
     ):
         with pytest.raises(InvalidInputError, match=reason):
@@ -203,7 +203,7 @@ def test_a_footer_that_ends_the_process_is_rejected_at_each_door(
 def test_a_row_group_without_the_schema_s_columns_is_rejected() -> None:
     body = edited(INTEGERS, lambda it: group(it).update({1: (LIST, (STRUCT, []))}))
     with pytest.raises(InvalidInputError, match="row group of 0 column chunks"):
-        bounded_table(body, "a.parquet")
+        read_bounded_table(body, "a.parquet")
 
 
 def test_a_name_that_is_not_utf_8_is_rejected() -> None:
@@ -228,7 +228,7 @@ def test_timestamps_of_96_bits_are_read_with_and_without_statistics(
     lake.create_database("d")
     table = lake.create_table("d.t", Schema.of({"id": "TIMESTAMP(6)"}))
     table.add_files([str(path)])
-    assert bounded_table(body, "a.parquet").column("id").to_pylist() == MOMENTS.to_pylist()
+    assert read_bounded_table(body, "a.parquet").column("id").to_pylist() == MOMENTS.to_pylist()
     assert [row["id"] for row in table.head(2).to_pylist()] == MOMENTS.to_pylist()
 
 
@@ -240,9 +240,9 @@ def test_extremes_that_are_absent_or_empty_where_texts_may_be_are_read() -> None
                 del statistics(footer)[field]
 
         absent = edited(values, without)
-        assert bounded_table(absent, "a.parquet").num_rows == 2
+        assert read_bounded_table(absent, "a.parquet").num_rows == 2
     empty = edited(pa.array(["", "b"]), lambda _: None)
-    assert bounded_table(empty, "a.parquet").num_rows == 2
+    assert read_bounded_table(empty, "a.parquet").num_rows == 2
 
 
 @pytest.mark.parametrize("groups", [1, 7])
@@ -259,7 +259,7 @@ def test_footers_of_real_writers_are_read(groups: int) -> None:
     sink = io.BytesIO()
     parquet.write_table(table, sink, row_group_size=7 // groups, write_page_index=True)
     assert read_metadata(sink.getvalue(), "a.parquet").num_rows == 7
-    assert bounded_table(sink.getvalue(), "a.parquet").equals(table)
+    assert read_bounded_table(sink.getvalue(), "a.parquet").equals(table)
 
 
 def test_fields_of_newer_writers_are_passed_over() -> None:
@@ -268,7 +268,7 @@ def test_fields_of_newer_writers_are_passed_over() -> None:
         footer[2][1][1][1][40] = STRUCT, {17: (STRUCT, {})}
         chunk(footer)[33] = INT64, 1
 
-    assert bounded_table(edited(INTEGERS, newer), "a.parquet").num_rows == 2
+    assert read_bounded_table(edited(INTEGERS, newer), "a.parquet").num_rows == 2
 
 
 def test_a_second_schema_behind_a_flat_one_does_not_get_past_the_limit_of_levels() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies
 from pyarrow import parquet
 
 from ledger import InvalidInputError, schema_of_files
-from ledger.files.partition_values import escape
+from ledger.files.partition_values import escape_path
 from ledger.model import format_type
 from tests.lakes import lake_on, memory
 from tests.thorough import examples
@@ -60,7 +60,7 @@ def test_whatever_folders_are_called_their_files_can_be_added_to_a_table_like_th
     tmp_path_factory: pytest.TempPathFactory, values: set[str]
 ) -> None:
     root = tmp_path_factory.mktemp("any")
-    names = [f"k={escape(each)}" for each in values]
+    names = [f"k={escape_path(each)}" for each in values]
     laid(root, *names)
     lake = lake_on(memory())
     lake.create_database("db")

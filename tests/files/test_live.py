@@ -8,8 +8,8 @@ import structlog
 from ledger import DamagedLogError, FileChange
 from ledger.events import SnapshotCommitted
 from ledger.files import LiveFiles, Net, Placed, file_key
-from ledger.files.change_lists import parquet_of, parsed
-from ledger.files.runs import check_of, table_of, that_stayed
+from ledger.files.change_lists import read_changes_table, table_to_parquet
+from ledger.files.runs import additions_still_live, check_file_content, run_rows_to_table
 from ledger.log import at_version
 from tests.files.building import Table, add, delete
 
@@ -157,11 +157,11 @@ def test_a_damaged_run_is_made_again_and_reported() -> None:
 @pytest.mark.parametrize("lost", ["path", "format", "version"])
 def test_what_is_no_run_though_its_check_says_so_is_made_again_and_reported(lost: str) -> None:
     table = random_history(3, 230)
-    body = parquet_of(parsed(table.store.read(RUN) or b"").drop([lost]))
+    body = table_to_parquet(read_changes_table(table.store.read(RUN) or b"").drop([lost]))
     newest = RUN.replace("000-", "101-").replace("100.", "200.")
     assert table.store.read(newest)
     table.store.replace(newest, body)
-    table.store.replace(f"{newest}.sha256", check_of(body))
+    table.store.replace(f"{newest}.sha256", check_file_content(body))
 
     with structlog.testing.capture_logs() as logs:
         found = table.live.at(230)
@@ -172,12 +172,13 @@ def test_what_is_no_run_though_its_check_says_so_is_made_again_and_reported(lost
 
 def test_of_files_that_went_later_no_object_is_made(long_table: Table) -> None:
     tables = [
-        table_of([*Net(long_table.live.changes(*each)).rows()]) for each in ((0, 9), (10, 99))
+        run_rows_to_table([*Net(long_table.live.changes(*each)).rows()])
+        for each in ((0, 9), (10, 99))
     ]
     there = Net(long_table.live.changes(0, 99)).added
 
-    assert that_stayed(tables) == [*there.values()]
-    assert that_stayed(tables, [*there][1:]) == [there[next(iter(there))]]
+    assert additions_still_live(tables) == [*there.values()]
+    assert additions_still_live(tables, [*there][1:]) == [there[next(iter(there))]]
 
 
 def test_a_net_of_parts_is_the_net_of_the_whole(long_table: Table) -> None:
@@ -201,7 +202,7 @@ def test_a_file_that_came_and_went_leaves_no_trace() -> None:
 def test_live_files_know_the_commit_and_snapshot_that_added_them() -> None:
     table = random_history(5, 120)
 
-    placed = table.live.placed_at(120)
+    placed = table.live.placed_files_at(120)
 
     expected = {}
     for each in table.live.changes(0, 120):
@@ -250,7 +251,7 @@ def test_a_commit_is_remembered_by_its_files_and_snapshots() -> None:
 def test_an_index_hit_of_another_file_is_passed_over() -> None:
     table = Table()
     # As a collision of hashes would: the index says that every commit named "a".
-    table.log.remember(lambda _: [file_key("a")], lambda _: None)
+    table.log.set_cache_hooks(lambda _: [file_key("a")], lambda _: None)
     table.commit(add("a"))
     for number in range(105):
         table.commit(add(f"b{number}"))

@@ -8,7 +8,7 @@ from attrs import evolve
 
 from ledger import InvalidChangeError, Schema
 from ledger.files import FooterColumn
-from ledger.files.register import pairs, schema_id_of
+from ledger.files.register import match_schema, pair_columns_with_fields
 from ledger.model import parse_type
 from ledger.model import types as t
 
@@ -37,13 +37,13 @@ HISTORY = [WIDENED, RENAMED, FIRST]
 
 
 def matched(*columns: FooterColumn, history: Any = None) -> tuple[int, bool]:
-    found = schema_id_of(columns, history or HISTORY, file="f.parquet")
+    found = match_schema(columns, history or HISTORY, file="f.parquet")
     return found.schema_id, found.field_ids
 
 
 def refused(*columns: FooterColumn, history: Any = None) -> str:
     with pytest.raises(InvalidChangeError) as caught:
-        schema_id_of(columns, history or HISTORY, file="f.parquet")
+        match_schema(columns, history or HISTORY, file="f.parquet")
     assert "f.parquet" in str(caught.value)
     return str(caught.value)
 
@@ -208,6 +208,8 @@ def test_a_type_that_no_column_can_hold_is_named() -> None:
 def test_columns_are_paired_with_fields_at_every_level() -> None:
     table = Schema.of({"a": t.RowType([t.DataField(0, "x", t.IntType())]), "b": "INT"})
 
-    found = pairs([column("b", "INT"), row("a", column("x", "INT"))], table.fields)
+    found = pair_columns_with_fields(
+        [column("b", "INT"), row("a", column("x", "INT"))], table.fields
+    )
 
     assert [(each.name, field.id) for each, field in found] == [("b", 2), ("a", 0), ("x", 1)]

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 import ledger
 from ledger import CommitConflictError, FileChange, Schema, Table
 from ledger.decide import CommitSnapshot, RecentlyTouched, TableIntent
-from ledger.decide.conflicts import FileWish
+from ledger.decide.conflicts import FileConditions
 from ledger.events import TableEvent
-from ledger.files.live import NamedInLog
+from ledger.files.live import LoggedFileNames
 from ledger.formats import INSTALLED
 from ledger.log import Commit, Request, Transaction
 from ledger.state import PartitionFilter
@@ -65,7 +65,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Table:
 def recently(table: Table) -> RecentlyTouched:
     return RecentlyTouched(
         lambda event: handle_of(table).live.files_of(0, event),
-        NamedInLog(handle_of(table).log, handle_of(table).live.names),
+        LoggedFileNames(handle_of(table).log, handle_of(table).live.names),
     )
 
 
@@ -87,11 +87,11 @@ def test_a_commit_that_is_passed_over_touched_none_of_the_files(
     files = [file(spelled.format(here) + name, kind) for kind, name, spelled in asked]
     files = [replace(each, content=content) for each in files]
     touched = recently(written)
-    wish = FileWish.of([change(*files)], touched.named)
+    wish = FileConditions.of([change(*files)], touched.named)
     assert wish is not None
     for commit in commits(written):
-        first = touched.by(commit).first({}, wish, written.state)
-        if touched.left(wish, commit) is None:
+        first = touched.effects_of(commit).first({}, wish, written.state)
+        if touched.remaining_conditions(wish, commit) is None:
             assert first is None
         elif wish.keys is not None and all(each.kind == "ADD" for each in files):
             # Then it names one of them, whatever it does to it.
@@ -104,9 +104,9 @@ def test_a_commit_that_is_passed_over_touched_none_of_the_files(
 
 def test_appends_pass_over_what_names_other_files(written: Table) -> None:
     touched = recently(written)
-    wish = FileWish.of([change(file("new"))], touched.named)
+    wish = FileConditions.of([change(file("new"))], touched.named)
     assert wish is not None
-    assert [touched.left(wish, each) for each in commits(written)] == [None] * 8
+    assert [touched.remaining_conditions(wish, each) for each in commits(written)] == [None] * 8
 
 
 @pytest.mark.parametrize(
@@ -124,14 +124,14 @@ def test_what_files_of_other_names_may_touch_is_looked_for_in_all(
     written: Table, asked: CommitSnapshot
 ) -> None:
     touched = recently(written)
-    wish = FileWish.of([asked], touched.named)
+    wish = FileConditions.of([asked], touched.named)
     assert wish is not None
-    assert [touched.left(wish, each) for each in commits(written)] == [wish] * 8
+    assert [touched.remaining_conditions(wish, each) for each in commits(written)] == [wish] * 8
 
 
 def test_a_pending_commit_is_not_taken_for_the_one_committed_in_its_place(written: Table) -> None:
     written.state  # noqa: B018 - reads the log
-    named, committed = handle_of(written).log.lookup.named_by, commits(written)[1]
+    named, committed = handle_of(written).log.lookup.keys_of_commit, commits(written)[1]
     other = Transaction[TableEvent](asked="", id="other", events=committed.transactions[0].events)
     grown = replace(committed, transactions=(*committed.transactions, other))
     assert named(committed)
@@ -147,8 +147,8 @@ def test_a_commit_that_nobody_noted_lately_is_looked_at(tmp_path: Path) -> None:
     for number in range(101):
         table.append([file(f"{number}.parquet")])
     first, last = handle_of(table).log.commit_at(1), handle_of(table).log.commit_at(101)
-    assert handle_of(table).log.lookup.named_by(first) is None
-    assert handle_of(table).log.lookup.named_by(last)
+    assert handle_of(table).log.lookup.keys_of_commit(first) is None
+    assert handle_of(table).log.lookup.keys_of_commit(last)
 
 
 ODD = "file:///data//a.parquet"

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from ledger.files import value_of
-from ledger.files.partition_values import transformed_value_of, typed_value
+from ledger.files.partition_values import normalize_partition_value, parse_transformed_value
 from ledger.model import parse_type, transform_of
 
 MOMENT = "TIMESTAMP(6)"
@@ -38,7 +38,7 @@ def test_each_transform_has_its_text(
     transform: str, data_type: str, text: str, value: object
 ) -> None:
     source = parse_type(data_type)
-    assert transformed_value_of(text, transform_of(transform), source) == value
+    assert parse_transformed_value(text, transform_of(transform), source) == value
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_each_transform_has_its_text(
 )
 def test_what_no_transform_gives_is_refused(transform: str, data_type: str, text: str) -> None:
     with pytest.raises(ValueError, match=re.escape(text)):
-        transformed_value_of(text, transform_of(transform), parse_type(data_type))
+        parse_transformed_value(text, transform_of(transform), parse_type(data_type))
 
 
 @pytest.mark.parametrize("text", ["inf", "-inf", "nan", "1.5", "-0.0"])
@@ -65,5 +65,5 @@ def test_a_floating_value_means_itself_in_every_form(text: str) -> None:
     source = parse_type("DOUBLE")
     value = value_of(text, source)
     assert float(str(value)) == float(text) or text == "nan"
-    assert typed_value(value, transform_of("identity"), source) == value
+    assert normalize_partition_value(value, transform_of("identity"), source) == value
     assert str(value).startswith("-") == text.startswith("-")

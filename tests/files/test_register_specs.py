@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ledger import FileChange, InvalidChangeError, Schema, Table
 from ledger.files import ColumnFacts
-from ledger.files.partition_values import Unsaid, single_result
+from ledger.files.partition_values import UnknownValueReason, single_result
 from ledger.model import decode_value, transform_of
 from ledger.model import types as t
 from ledger.transforms import Term, bucket, day, hour, identity, month, truncate, year
@@ -278,7 +278,7 @@ def test_one_result_from_extremes_is_the_result_of_every_row(
 
     found = single_result(facts, source, source, by)
 
-    if found is Unsaid.SEVERAL:
+    if found is UnknownValueReason.SEVERAL:
         assert len(results) > 1
-    elif not isinstance(found, Unsaid):
+    elif not isinstance(found, UnknownValueReason):
         assert results == {decode_value(found, by.result_type(source))}

@@ -160,7 +160,7 @@ def _place_of(error: BaseException) -> str:
 def _worker_of_caller() -> Iterator[None]:
     """Save caches in the calling thread, so that an input leaves no thread behind."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ledger.log.stream_log.Worker", Inline)
+        patch.setattr("ledger.log.stream_log.BackgroundWorker", Inline)
         yield
 
 

@@ -8,7 +8,11 @@ import pytest
 
 from ledger import Identifier, Ledger, Schema, Table
 from ledger.history.verifying import Finding, Subject, Verification
-from ledger.history.verifying.surroundings import CatalogedTable, CatalogedTables, disagreements
+from ledger.history.verifying.surroundings import (
+    CatalogedTable,
+    CatalogedTables,
+    catalog_contradictions,
+)
 from ledger.stores import Durability, LocalStore
 from ledger.table_handle import TableHandle, handle_of
 from tests.faults import Died, DiesAfter
@@ -24,7 +28,7 @@ def _findings(lake: Ledger, table_of_log: CatalogedTable) -> list[Finding]:
     subject: Subject[Any, Any] = Subject(table_of_log.name, handle_of(table).log, has_files=True)
     verification: Verification[Any, Any] = Verification(subject)
     found = list(verification.run())
-    return [*found, *disagreements(table_of_log, subject, verification)]
+    return [*found, *catalog_contradictions(table_of_log, subject, verification)]
 
 
 def _cataloged_tables(lake: Ledger) -> CatalogedTables:

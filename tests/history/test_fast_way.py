@@ -49,7 +49,7 @@ def sound() -> tuple[tuple[str, bytes], ...]:
             table.alter([SetOption("k", str(number))])
         else:
             table.append([data_file(f"f{number}.parquet")], commit_id=f"id-{number}")
-    handle_of(table).log.keep_next()
+    handle_of(table).log.save_next_caches()
     return tuple((key, store.read(key) or b"") for key in store.keys(""))
 
 
@@ -157,7 +157,7 @@ def test_together_shows_what_alone_shows(seed: int, monkeypatch: pytest.MonkeyPa
     for _ in range(rng.randrange(1, 4)):
         KINDS[(seed + _) % len(KINDS)](files, rng)
     together = findings(files)
-    monkeypatch.setattr(Chain, "_fitting", lambda *_: None)
+    monkeypatch.setattr(Chain, "_links_if_all_valid", lambda *_: None)
     monkeypatch.setattr(span, "all_fit", lambda *_: False)
     monkeypatch.setattr(CommitColumns, "listed", one_by_one)
     assert together == findings(files)

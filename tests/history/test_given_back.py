@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ledger.history.verifying import Finding, Subject, Verification
-from ledger.history.verifying.surroundings import given_back
+from ledger.history.verifying.surroundings import restore_missing_commits
 from ledger.log import StreamLog, read_segment, write_segment
 from ledger.state import TableStream
 from ledger.stores import Store
@@ -49,7 +49,7 @@ def subject_on(store: Store) -> Subject[Any, Any]:
 
 
 def found_by(store: Store) -> list[Finding]:
-    return [*given_back(subject_on(store), no_time())]
+    return [*restore_missing_commits(subject_on(store), no_time())]
 
 
 def damages(store: Store) -> list[Finding]:

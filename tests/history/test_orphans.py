@@ -14,9 +14,9 @@ from ledger import DamagedLogError, FileChange, SetOption, StoreError, Table
 from ledger.files import store_changes
 from ledger.history.garbage import (
     KEPT_MILLIS,
-    Orphan,
+    OrphanedFile,
     orphaned_caches,
-    orphaned_changes,
+    orphaned_change_files,
     orphaned_drafts,
     remove,
 )
@@ -67,13 +67,14 @@ def _left_behind(table: Table, name: str, clock: Clock) -> str:
 def _orphans(table: Table, store: Store | None = None) -> list[str]:
     fresh = lake_on(store or handle_of(table).log.store).table("shop.orders")
     return [
-        each.path for each in orphaned_changes(Subject("t", handle_of(fresh).log, has_files=True))
+        each.path
+        for each in orphaned_change_files(Subject("t", handle_of(fresh).log, has_files=True))
     ]
 
 
 def _maintain(table: Table) -> list[str]:
     fresh = lake_on(handle_of(table).log.store).table("shop.orders")
-    found = list(orphaned_changes(Subject("t", handle_of(fresh).log, has_files=True)))
+    found = list(orphaned_change_files(Subject("t", handle_of(fresh).log, has_files=True)))
     for each in found:
         remove(handle_of(table).log.store, each)
     return [each.path for each in found]
@@ -81,7 +82,7 @@ def _maintain(table: Table) -> list[str]:
 
 def _remove_all(store: Store, keys: list[str]) -> None:
     for key in keys:
-        remove(store, Orphan("changes", key, None))
+        remove(store, OrphanedFile("changes", key, None))
 
 
 def _named(table: Table) -> Iterator[str]:
@@ -244,7 +245,7 @@ def test_nothing_goes_while_the_log_cannot_be_read(tmp_path: Path) -> None:
 
     subject: Subject[Any, Any] = Subject("t", handle_of(table).again().log, has_files=True)
     with pytest.raises(DamagedLogError):
-        list(orphaned_changes(subject))
+        list(orphaned_change_files(subject))
     assert (tmp_path / kept).exists()
 
 
@@ -303,7 +304,10 @@ def test_of_a_dropped_table_only_caches_go_and_only_after_seven_days(tmp_path: P
     subject: Subject[Any, Any] = Subject(cataloged.name, handle_of(table).log, has_files=True)
 
     assert list(orphaned_caches(subject, dropped, dropped + KEPT_MILLIS - 1)) == []
-    found = [*orphaned_caches(subject, dropped, dropped + KEPT_MILLIS), *orphaned_changes(subject)]
+    found = [
+        *orphaned_caches(subject, dropped, dropped + KEPT_MILLIS),
+        *orphaned_change_files(subject),
+    ]
     before = set(files_in(tmp_path))
     for each in found:
         remove(handle_of(table).log.store, each)
@@ -342,7 +346,7 @@ def test_an_open_table_reads_on_after_all_that_maintenance_takes() -> None:
     )
     subject = Subject("t", handle_of(lake).log_at(cataloged), has_files=True)
     gone = [
-        *orphaned_changes(subject),
+        *orphaned_change_files(subject),
         *orphaned_caches(subject, cataloged.dropped_millis or 0, clock.now),
         *orphaned_drafts(store, "", clock.now),
     ]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ledger import SetOption
 from ledger.history.verifying import Subject
-from ledger.history.verifying.caches import unsealed
+from ledger.history.verifying.caches import missing_segments
 from ledger.log import digest, is_same_segment, read_segment, write_segment
 from ledger.log.replay import START
 from ledger.table_handle import handle_of
@@ -40,7 +40,7 @@ def test_a_writer_leaves_a_segment_that_verifies(long: Place) -> None:
 
     assert lines == [long.commit(version).read_bytes() for version in range(801)]
     assert long.look().findings == []
-    assert list(unsealed(long.subject())) == []
+    assert list(missing_segments(long.subject())) == []
 
 
 def test_a_missing_segment_is_reported_and_is_no_failure(long: Place) -> None:
@@ -133,13 +133,13 @@ def test_maintenance_makes_what_is_missing_and_nothing_else() -> None:
     sealed(table, 800)
     kept = dict(contents_of(store))
 
-    made = list(unsealed(subject_on(store)))
+    made = list(missing_segments(subject_on(store)))
 
     assert [(each.first, each.last) for each in made] == [(801, 1_600), (1_601, 2_400)]
     assert contents_of(store) == kept
     for each in made:
         store.replace(each.path, each.body)
-    assert list(unsealed(subject_on(store))) == []
+    assert list(missing_segments(subject_on(store))) == []
     reader, plain = (
         handle_of(table_on(store)).log.reader,
         handle_of(table_on(Without(store))).log.reader,
@@ -153,7 +153,7 @@ def test_maintenance_leaves_a_log_with_a_gap_alone() -> None:
     handle_of(table).log.checkpoints.save(handle_of(table).log.head)  # type: ignore[arg-type]
     store.delete(handle_of(table).log.layout.commit(70))
 
-    made = list(unsealed(subject_on(store)))
+    made = list(missing_segments(subject_on(store)))
 
     assert [each.first for each in made] == [801]
 
@@ -189,7 +189,7 @@ def test_maintenance_harms_no_concurrent_writers_and_readers() -> None:
     long_table(store, 1_590)
 
     def maintain() -> None:
-        for each in unsealed(subject_on(store)):
+        for each in missing_segments(subject_on(store)):
             store.replace(each.path, each.body)
 
     def look() -> None:

@@ -14,12 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ledger import InvalidInputError, SetOption, Table
-from ledger.files.runs import NO_ROWS, check_of
+from ledger.files.runs import NO_ROWS, check_file_content
 from ledger.history.verifying import Expected, Finding, Subject, Verification, repair
-from ledger.history.verifying.caches import Caches, filter_findings
+from ledger.history.verifying.caches import Caches, key_filter_findings
 from ledger.history.verifying.verify import MOST_DAMAGES
 from ledger.log import KeyFilter, Layout, digest, now_millis
-from ledger.log.layout import cut_of
+from ledger.log.layout import cut_key
 from ledger.state import FOLD_VERSION
 from ledger.stores import Durability, LocalStore
 from ledger.table_handle import handle_of
@@ -151,8 +151,8 @@ def test_a_merged_index_and_its_cuts_are_compared_and_restored() -> None:
     assert indexes() == whole
 
     merged, part = LAYOUT.index(0, newest), LAYOUT.index(0, 800)
-    changed, gone = cut_of(merged, 3), cut_of(merged, 1)
-    store.replace(changed, store.read(cut_of(merged, 2)) or b"")
+    changed, gone = cut_key(merged, 3), cut_key(merged, 1)
+    store.replace(changed, store.read(cut_key(merged, 2)) or b"")
     store.delete(gone)
     store.replace(part, store.read(LAYOUT.index(801, 1_600)) or b"")
     found = {(each.kind, each.file) for each in look()}
@@ -167,7 +167,7 @@ def test_a_merged_index_and_its_cuts_are_compared_and_restored() -> None:
         store.replace(run + end, store.read(part + end) or b"")
     assert {(each.kind, each.file) for each in look()} == {("derived", run)}
     store.replace(run, b"PAR1 and no more PAR1")
-    store.replace(run + ".sha256", check_of(b"PAR1 and no more PAR1"))
+    store.replace(run + ".sha256", check_file_content(b"PAR1 and no more PAR1"))
     assert {(each.kind, each.file) for each in look()} == {("derived", run)}
     store.replace(run + ".sha256", NO_ROWS)
     assert {(each.kind, each.file) for each in look()} == {("derived", run)}
@@ -195,8 +195,8 @@ def test_filters_and_their_cuts_are_compared_as_far_as_they_go_and_restored() ->
     recent, older = LAYOUT.filter(0, 6_401), LAYOUT.filter(1, 0)
     assert len(whole) == 2 + 64
 
-    changed, gone = cut_of(older, 3), cut_of(older, 1)
-    store.replace(changed, store.read(cut_of(older, 2)) or b"")
+    changed, gone = cut_key(older, 3), cut_key(older, 1)
+    store.replace(changed, store.read(cut_key(older, 2)) or b"")
     store.delete(gone)
     # As a writer leaves it that was killed, or an older one that went on.
     handle_of(table_on(store)).log.lookup.named.save_filter(6_500)
@@ -214,7 +214,7 @@ def test_filters_of_which_none_is_there_are_one_finding_a_layer() -> None:
     table = orders(lake_on(memory()))
     subject: Subject[Any, Any] = Subject("t", handle_of(table).log, has_files=True)
 
-    found = list(filter_findings(Caches(subject, mends=False), 6_500, set()))
+    found = list(key_filter_findings(Caches(subject, mends=False), 6_500, set()))
 
     recent, older = subject.layout.filter(0, 6_401), subject.layout.filter(1, 0)
     assert [(each.kind, each.file, each.remedy) for each in found] == [

@@ -148,7 +148,7 @@ def test_a_log_whose_processes_die_is_verified_here(
     template: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ledger.history.verifying.spans.WORTH", 1_000)
-    monkeypatch.setattr("ledger.history.verifying.spans._verify", _dies)
+    monkeypatch.setattr("ledger.history.verifying.spans._verify_spans", _dies)
     with Workers(no_options, count=2) as workers:
         assert seen(template, workers)[0] == []
 
@@ -165,4 +165,4 @@ def test_a_store_in_memory_is_verified_in_one_process() -> None:
     table = orders(lake_on(memory()))
     subject: Subject[Any, Any] = Subject("t", handle_of(table).log, has_files=True)
     with Workers(no_options) as workers:
-        assert not workers.pays(subject, 10**9)
+        assert not workers.is_worth_processes(subject, 10**9)

@@ -54,7 +54,7 @@ def agrees(root: Path, lake: Ledger) -> int:
         table = lake.table(".".join(name))
         assert state_hash(other) == hashlib.sha256(TABLES.encode_state(table.state)).hexdigest()
         if table.state.lists_files:
-            _files_agree(other, handle_of(table).live.at_state(table.state))
+            _files_agree(other, handle_of(table).live.live_files_at_state(table.state))
     return versions
 
 

@@ -45,7 +45,7 @@ from ledger.model import (
 )
 from ledger.state import CatalogStream, DeltaOrigin, IcebergOrigin, PaimonOrigin, TableStream
 from ledger.state.records import _CatalogRecord as CatalogRecord
-from ledger.state.records import _State as TableRecord
+from ledger.state.records import _TableStateRecord as TableRecord
 from ledger.stores import LocalStore
 from ledger.table_handle import handle_of
 from tests.evolution.born import LIVES, PROMOTED_LIFE

@@ -9,7 +9,7 @@ from functools import lru_cache
 from benchmarks.history import Author, commit_of
 from ledger import Table
 from ledger.log import digest, encode
-from ledger.log.segments import segment_of, stretches
+from ledger.log.segments import segment_of, split_at_segments
 from ledger.stores import MemoryStore, Store
 from ledger.table_handle import handle_of
 from tests.faults import Wrapped
@@ -52,7 +52,7 @@ def table_on(store: Store) -> Table:
 
 def sealed(table: Table, commits: int) -> None:
     """Make all segments of a table's log."""
-    for first, last in stretches(0, commits):
+    for first, last in split_at_segments(0, commits):
         body = (
             handle_of(table).log.segments.made(first, last)
             if segment_of(first) == (first, last)

@@ -139,9 +139,9 @@ def test_each_commit_waits_in_line_anew_so_that_nobody_waits_for_several_of_one(
 
 def test_caches_are_not_saved_while_others_wait_for_the_lock() -> None:
     ours, _ = beside_another()
-    saving = Thread(target=handle_of(ours).log.keep_next)
+    saving = Thread(target=handle_of(ours).log.save_next_caches)
 
-    with handle_of(ours).log.locked():
+    with handle_of(ours).log.hold_append_lock():
         saving.start()
         saving.join(0.1)
         assert saving.is_alive()
@@ -151,9 +151,9 @@ def test_caches_are_not_saved_while_others_wait_for_the_lock() -> None:
 
 def test_a_single_writer_need_not_wait_for_its_caches() -> None:
     table = orders(lake_on(memory()))
-    saving = Thread(target=handle_of(table).log.keep_next)
+    saving = Thread(target=handle_of(table).log.save_next_caches)
 
-    with handle_of(table).log.locked():
+    with handle_of(table).log.hold_append_lock():
         saving.start()
         saving.join(0.5)
         assert not saving.is_alive()
@@ -171,10 +171,10 @@ class Turns(Wrapped):
         with super().lock(key):
             yield self
 
-    def goes_on_with(self, key: str) -> None:
+    def announce_create(self, key: str) -> None:
         self.said.append(("goes on", key[-6:]))
 
-    def ends_with(self, key: str) -> None:
+    def announce_last_create(self, key: str) -> None:
         self.said.append(("ends", key[-6:]))
 
 

@@ -96,7 +96,7 @@ def test_a_place_that_was_closed_stays_as_it_is(tmp_path: Path) -> None:
 
 ENDS = """
 import sys, time
-from ledger.log.commit_queue import Worker
+from ledger.log.commit_queue import BackgroundWorker
 
 done = []
 
@@ -117,7 +117,7 @@ def lead():
     return True
 
 begun = []
-first, second = Worker("first"), Worker("second")
+first, second = BackgroundWorker("first"), BackgroundWorker("second")
 first.ask(lead)
 """
 

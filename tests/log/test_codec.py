@@ -265,7 +265,7 @@ def test_other_commits_bytes_are_frozen() -> None:
 def test_a_reader_rejects_an_empty_commit_and_one_of_an_unknown_format(
     body: bytes, says: str
 ) -> None:
-    for read in (CODEC.decode, CODEC.unread, CODEC.sketch):
+    for read in (CODEC.decode, CODEC.decode_with_raw_events, CODEC.sketch):
         with pytest.raises((DamagedLogError, UnsupportedError, UpgradeRequiredError), match=says):
             read(body, "file")
     assert CODEC.known(body) is None
@@ -325,7 +325,7 @@ LISTING = GOLDEN.replace(
 
 def test_a_byte_that_is_no_text_is_damage_wherever_it_stands() -> None:
     # Lists of files, and keys that are not requested, are passed over by decoders of a line.
-    readers = (CODEC.decode, CODEC.unread, CODEC.sketch)
+    readers = (CODEC.decode, CODEC.decode_with_raw_events, CODEC.sketch)
     for read in readers:
         read(LISTING, "12.json")
     assert CODEC.decode_all([LISTING]) == [CODEC.known(LISTING)] != [None]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ledger import DamagedLogError, FileChange, InvalidChangeError, SetOption, Table
 from ledger.files import file_key
 from ledger.log import KeyFilter
-from ledger.log.key_index import joined, layers, tiles
+from ledger.log.key_index import extend_filter, filter_layers, tiles
 from ledger.stores import MemoryStore
 from ledger.table_handle import handle_of
 from tests.faults import Wrapped
@@ -25,7 +25,7 @@ HASHES = st.lists(st.integers(0, 2**64 - 1), max_size=60)
 
 @given(st.integers(1, 300_000))
 def test_layers_cover_every_version_once_each_by_whole_tiles(hundreds: int) -> None:
-    found = [*layers(hundreds * 100)]
+    found = [*filter_layers(hundreds * 100)]
     assert found[0].last == hundreds * 100
     assert found[-1].first == 0
     assert all(older.last + 1 == newer.first for newer, older in pairwise(found))
@@ -38,14 +38,14 @@ def test_layers_cover_every_version_once_each_by_whole_tiles(hundreds: int) -> N
 def test_a_filter_lacks_no_hash_that_it_was_made_of(
     early: list[int], late: list[int], other: int
 ) -> None:
-    base = joined(None, 100, [array("Q", sorted(early))])
-    whole = joined(base, 200, [array("Q", sorted(late))])
-    assert whole == joined(None, 200, [array("Q", sorted(each)) for each in (late, early)])
+    base = extend_filter(None, 100, [array("Q", sorted(early))])
+    whole = extend_filter(base, 200, [array("Q", sorted(late))])
+    assert whole == extend_filter(None, 200, [array("Q", sorted(each)) for each in (late, early)])
     assert KeyFilter.from_bytes(whole.to_bytes()) == whole
     assert not any(map(whole.lacks, (*early, *late)))
     assert whole.lacks(other) or other >> 32 in whole.prints
     for bits in (0, 3, 6):
-        cuts = [whole.cut(bits, number) for number in range(1 << bits)]
+        cuts = [whole.part_with_prefix(bits, number) for number in range(1 << bits)]
         assert [one for each in cuts for one in each.prints] == [*whole.prints]
         assert all(each.last == 200 for each in cuts)
 
@@ -162,7 +162,7 @@ def test_a_filter_is_the_same_whether_it_grew_or_was_made_at_once(store: MemoryS
     grown = {key: store.read(key) for key in filters_of(store)}
     for key in grown:
         store.delete(key)
-    for each in layers(NEWEST):
+    for each in filter_layers(NEWEST):
         handle_of(table_on(store)).log.lookup.named.save_filter(each.last)
     at_once = {key: store.read(key) for key in filters_of(store)}
     assert len(at_once) == 2 + 64
@@ -171,7 +171,7 @@ def test_a_filter_is_the_same_whether_it_grew_or_was_made_at_once(store: MemoryS
 
 def test_a_filter_of_a_log_that_was_put_back_is_made_anew(store: MemoryStore) -> None:
     log = handle_of(table_on(store)).log
-    layer = next(layers(NEWEST))
+    layer = next(filter_layers(NEWEST))
     whole = log.lookup.filters.whole(layer)
     assert whole is not None
     ahead = KeyFilter(layer.last + 100, whole.prints[:1])
@@ -194,7 +194,7 @@ def test_the_commit_behind_a_checkpoint_reads_nothing_before_caches_are_saved(
 ) -> None:
     asked = Asked(memory())
     table = orders(lake_on(asked))
-    monkeypatch.setattr(handle_of(table).log, "keep_caches", lambda: None)
+    monkeypatch.setattr(handle_of(table).log, "request_cache_save", lambda: None)
     for number in range(1, 104):
         table.append([data_file(f"f{number}.parquet")])
     assert asked.read_keys == []

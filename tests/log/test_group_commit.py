@@ -23,7 +23,7 @@ from ledger import (
     Table,
     UpdateColumnType,
 )
-from ledger.decide.schema_rules import validate
+from ledger.decide.schema_rules import validate_schema
 from ledger.state import Rules
 from ledger.stores import MemoryStore, Store
 from ledger.table_handle import handle_of
@@ -310,9 +310,9 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[Schema]:
 
     def judge(schema: Schema, rules: Rules) -> None:
         judged.append(schema)
-        validate(schema, rules)
+        validate_schema(schema, rules)
 
-    monkeypatch.setattr("ledger.decide.schema_batch.validate", judge)
+    monkeypatch.setattr("ledger.decide.schema_batch.validate_schema", judge)
     return judged
 
 

@@ -22,7 +22,7 @@ from ledger.formats import INSTALLED
 from ledger.history.past import TablePast
 from ledger.log import PendingCommit, Request
 from ledger.log.commit_queue import copy_of_error
-from ledger.log.request import status_sentence
+from ledger.log.request import describe_status
 from ledger.state import TableState
 from ledger.stores import Store
 from ledger.table_handle import handle_of
@@ -180,8 +180,8 @@ def test_an_interrupted_wait_reports_a_loss_only_where_one_is_known(
 
     pending.fail(error)
 
-    assert says in status_sentence(request)
-    assert ("was not committed" in status_sentence(request)) == ("was not committed" in says)
+    assert says in describe_status(request)
+    assert ("was not committed" in describe_status(request)) == ("was not committed" in says)
 
 
 class Odd(Exception):  # noqa: N818 - as programs call theirs

@@ -11,7 +11,7 @@ from ledger.decide import CommitSnapshot, TableChange, TableIntent
 from ledger.events import DatabaseCreated
 from ledger.log import Appended, Request
 from ledger.log.append import MOST_BYTES, OpenCommit
-from ledger.log.clock import Moment
+from ledger.log.clock import CommitTimes
 from ledger.log.codec import encode_transaction
 from ledger.table_handle import handle_of
 from tests.lakes import START_MILLIS, lake_on, memory, ticking
@@ -118,7 +118,7 @@ def test_a_commit_is_full_once_its_transactions_are_more_than_it_may_hold(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     log = handle_of(lake_on(memory(), ticking())).log
-    commit = OpenCommit(log, log.head, Moment(START_MILLIS * 2), lambda _: None)
+    commit = OpenCommit(log, log.head, CommitTimes(START_MILLIS * 2), lambda _: None)
     for name in ("a", "b"):
         commit.join(
             (DatabaseCreated(name=name, path=f"{name}.db"),), Request(commit_id=name, asked="00")

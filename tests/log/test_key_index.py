@@ -11,8 +11,8 @@ from ledger import Table, UpdateComment
 from ledger.events import TableEvent
 from ledger.files import file_key
 from ledger.log import CHECKPOINT_INTERVAL, Commit, KeyIndex, Transaction
-from ledger.log.key_index import Lookup, Tail, hashed, tiles
-from ledger.log.layout import cut_of
+from ledger.log.key_index import IntervalTail, KeyLookup, hash_key, tiles
+from ledger.log.layout import cut_key
 from ledger.log.replay import Reader
 from ledger.stores import MemoryStore
 from ledger.table_handle import handle_of
@@ -34,7 +34,7 @@ def test_tiles_cover_every_version_once(steps: int) -> None:
 
 @given(st.lists(st.tuples(st.text(), st.integers(0, 2**40))))
 def test_an_index_finds_every_version_of_a_key(pairs: list[tuple[str, int]]) -> None:
-    index = KeyIndex.of((hashed(key), version) for key, version in pairs)
+    index = KeyIndex.of((hash_key(key), version) for key, version in pairs)
     again = KeyIndex.from_bytes(index.to_bytes())
     assert again == index
     for key, _ in pairs:
@@ -53,7 +53,7 @@ def test_a_changed_index_is_not_believed(at: int) -> None:
 @given(st.lists(st.integers(0, 2**64 - 1)), st.integers(0, 6))
 def test_the_cuts_of_an_index_hold_all_of_it_once(hashes: list[int], bits: int) -> None:
     index = KeyIndex.of((each, 7) for each in hashes)
-    cuts = [index.cut(bits, number) for number in range(1 << bits)]
+    cuts = [index.part_with_prefix(bits, number) for number in range(1 << bits)]
     assert [pair for each in cuts for pair in each.pairs()] == list(index.pairs())
     for number, each in enumerate(cuts):
         assert all(found >> (64 - bits) == number for found in each.hashes if bits)
@@ -122,7 +122,7 @@ def test_what_is_missing_of_an_index_is_found_in_what_it_was_made_of() -> None:
     key = handle_of(table).log.layout.index(0, CUT)
     for number in range(8):
         # As an older client leaves it.
-        store.delete(cut_of(key, number))
+        store.delete(cut_key(key, number))
     again = table_on(store)
     handle_of(again).log.refresh()
     assert found(again, paths) == expected
@@ -168,7 +168,7 @@ def test_a_following_writer_merges_completed_indexes_with_its_next_commit() -> N
         handle_of(follower).log.refresh()
         if number == 50:
             assert found(follower, ["f0.parquet"]) == {"f0.parquet": [1]}
-    assert handle_of(follower).log.lookup.debts == 1
+    assert handle_of(follower).log.lookup.queued_merges == 1
 
     follower.append([data_file("mine.parquet")])
 
@@ -177,14 +177,14 @@ def test_a_following_writer_merges_completed_indexes_with_its_next_commit() -> N
 
 
 def test_what_is_at_hand_of_an_interval_says_from_where_on_it_has_to_be_read() -> None:
-    tail: Tail[UpdateComment] = Tail(1, lambda _: ())
+    tail: IntervalTail[UpdateComment] = IntervalTail(1, lambda _: ())
     first = tail.first
     for version in (first, first + 2):
-        tail.note([Commit(format=3, version=version, time_millis=0, transactions=())])
+        tail.add_commits([Commit(format=3, version=version, time_millis=0, transactions=())])
 
     assert tail.lacks(first) == range(first + 1, first + 1)
     assert tail.lacks(first + 2) == range(first + 1, first + 3)
-    tail.note([Commit(format=3, version=first + 1, time_millis=0, transactions=())])
+    tail.add_commits([Commit(format=3, version=first + 1, time_millis=0, transactions=())])
     assert not tail.lacks(first + 2)
     assert [*tail.lacks(first + 3)] == [first + 3]
 
@@ -199,7 +199,7 @@ def test_indexes_that_cannot_be_merged_are_logged_and_nothing_else(
     monkeypatch.setattr(handle_of(table).log.lookup, "merge_next", full)
 
     with capture_logs() as logged:
-        assert handle_of(table).log.keep_next()
+        assert handle_of(table).log.save_next_caches()
 
     assert [(each["event"], str(each["error"])) for each in logged] == [
         ("merging_failed", "no space left")
@@ -208,7 +208,7 @@ def test_indexes_that_cannot_be_merged_are_logged_and_nothing_else(
 
 def test_what_is_read_over_a_boundary_is_noted_of_the_interval_that_it_is_of() -> None:
     log = handle_of(orders(lake_on(memory()))).log
-    lookup: Lookup[TableEvent] = Lookup(
+    lookup: KeyLookup[TableEvent] = KeyLookup(
         log.store, log.layout, Reader(log.store, log.layout, log.codec), lambda _: ["k"]
     )
     commits: list[Commit[TableEvent]] = [
@@ -220,7 +220,7 @@ def test_what_is_read_over_a_boundary_is_noted_of_the_interval_that_it_is_of() -
         )
         for each in range(CHECKPOINT_INTERVAL - 3, CHECKPOINT_INTERVAL + 4)
     ]
-    lookup.note(commits)
+    lookup.add_commits(commits)
 
     # Of the one before nothing is kept that was not requested.
-    assert [lookup.named_by(each) is not None for each in commits] == [False] * 4 + [True] * 3
+    assert [lookup.keys_of_commit(each) is not None for each in commits] == [False] * 4 + [True] * 3

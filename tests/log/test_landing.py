@@ -12,16 +12,16 @@ from ledger.log import Request
 from ledger.log.request import (
     Committed,
     LogFile,
-    Lost,
+    LostRace,
     RetryPolicy,
     Unknown,
-    after_loss,
     commit_file,
     commit_file_once,
     commit_file_or_raise,
-    commit_own_file,
-    make_sure,
-    status_sentence,
+    confirm_loss,
+    create_unique_file,
+    describe_status,
+    ensure_durable,
     unknown,
 )
 from ledger.stores import Store
@@ -113,8 +113,8 @@ def test_another_file_in_the_place_is_a_loss() -> None:
     store = memory()
     store.create(FILE.key, b"theirs")
 
-    assert commit_file(store, FILE, Watch().retry_policy(9)) == Lost(7)
-    assert commit_file(LosesAnswers(store, times=1), FILE, Watch().retry_policy(9)) == Lost(7)
+    assert commit_file(store, FILE, Watch().retry_policy(9)) == LostRace(7)
+    assert commit_file(LosesAnswers(store, times=1), FILE, Watch().retry_policy(9)) == LostRace(7)
     assert store.read(FILE.key) == b"theirs"
 
 
@@ -202,7 +202,7 @@ def test_silence_about_a_file_that_is_no_commit_is_raised_with_its_meaning() -> 
     assert isinstance(raised.value.__cause__, OSError)
     store = memory()
     assert commit_file_or_raise(store, FILE, Watch().retry_policy(9), "") == Committed(7)
-    assert commit_file_or_raise(store, FILE, Watch().retry_policy(9), "") == Lost(7)
+    assert commit_file_or_raise(store, FILE, Watch().retry_policy(9), "") == LostRace(7)
 
 
 @pytest.mark.parametrize("silences", [0, 2])
@@ -210,9 +210,9 @@ def test_a_file_under_a_name_of_its_own_may_be_said_to_be_there(silences: int) -
     store = memory()
     store.create(FILE.key, b"mine")
 
-    commit_own_file(Silent(store, silences), FILE, Watch().retry_policy(9), "values")
+    create_unique_file(Silent(store, silences), FILE, Watch().retry_policy(9), "values")
     with pytest.raises(StoreError, match="no answer .* to question 3.*; values have to be stored"):
-        commit_own_file(Silent(store, times=99), FILE, Watch().retry_policy(9), "values")
+        create_unique_file(Silent(store, times=99), FILE, Watch().retry_policy(9), "values")
 
 
 def test_a_loser_reads_on() -> None:
@@ -220,7 +220,7 @@ def test_a_loser_reads_on() -> None:
     store.create(FILE.key, b"theirs")
     read: list[int] = []
 
-    assert after_loss(store, FILE, Watch().retry_policy(9), lambda: read.append(1)) == Lost(7)
+    assert confirm_loss(store, FILE, Watch().retry_policy(9), lambda: read.append(1)) == LostRace(7)
     assert read == [1]
 
 
@@ -231,17 +231,17 @@ def test_a_writer_that_finds_its_own_file_before_an_unreadable_one_has_committed
     def read_on() -> None:
         raise DamagedLogError("8.json is torn", "t/log/8.json")
 
-    assert after_loss(store, FILE, Watch().retry_policy(9), read_on) == Committed(7)
+    assert confirm_loss(store, FILE, Watch().retry_policy(9), read_on) == Committed(7)
     store.delete(FILE.key)
     with pytest.raises(DamagedLogError):
-        after_loss(store, FILE, Watch().retry_policy(9), read_on)
+        confirm_loss(store, FILE, Watch().retry_policy(9), read_on)
 
 
 def test_a_writer_that_cannot_read_the_winner_has_an_unknown_outcome() -> None:
     def read_on() -> None:
         raise OSError("silence")
 
-    outcome = after_loss(memory(), FILE, Watch().retry_policy(9), read_on)
+    outcome = confirm_loss(memory(), FILE, Watch().retry_policy(9), read_on)
 
     assert isinstance(outcome, Unknown)
     assert "silence" in str(outcome.as_error("my-id").__cause__)
@@ -261,11 +261,11 @@ def test_a_file_that_all_write_alike_may_be_anybodys() -> None:
 def test_a_commit_that_was_read_is_sure_once_the_store_confirms_it() -> None:
     store = Silent(memory(), times=2)
 
-    make_sure(store, FILE.key, Watch().retry_policy(9), version=7, commit_id="my-id")
+    ensure_durable(store, FILE.key, Watch().retry_policy(9), version=7, commit_id="my-id")
 
     assert store.asked == 3
     with pytest.raises(CommitUnknownError, match=r"7\.json: .* commit my-id may") as raised:
-        make_sure(
+        ensure_durable(
             Silent(memory(), times=99),
             FILE.key,
             Watch().retry_policy(9),
@@ -280,11 +280,11 @@ def test_an_unknown_outcome_reads_the_same_after_a_wait_and_after_an_interrupt()
     raised = unknown(FILE.key, 7, "my-id")
 
     mine = Request(commit_id="my-id", asked="00")
-    on_its_way = status_sentence(mine)
+    on_its_way = describe_status(mine)
     mine.status.error = raised
 
-    assert str(raised).endswith(f"; {status_sentence(mine)}")
-    assert on_its_way == status_sentence(mine).replace(
+    assert str(raised).endswith(f"; {describe_status(mine)}")
+    assert on_its_way == describe_status(mine).replace(
         "may have been committed", "is in progress and may be committed"
     )
 

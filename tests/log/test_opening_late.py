@@ -24,7 +24,7 @@ from ledger.log import Checkpoints, Head
 from ledger.log import key_index as lookup
 from ledger.model import PartitionField, PartitionSpec, SortOrder, Tag
 from ledger.model import iceberg_layout as layout
-from ledger.model.iceberg_layout import SomeSpecs, Specs, spec_of_id
+from ledger.model.iceberg_layout import LazyPartitionSpecs, SomeSpecs, spec_of_id
 from ledger.state import LayoutTrail, TableStream
 from ledger.stores import local as posix
 from ledger.table_handle import handle_of
@@ -39,7 +39,7 @@ SPECS = tuple(
 
 def decoded() -> int:
     """Return how many partition fields were looked at so far: each has its transform normalised."""
-    seen = layout.normal_transform.cache_info()
+    seen = layout.normalize_transform.cache_info()
     return seen.hits + seen.misses
 
 
@@ -61,14 +61,14 @@ def test_specs_of_a_record_are_decoded_when_somebody_looks_at_them() -> None:
 
 def test_a_spec_is_found_wherever_it_stands() -> None:
     turned = SPECS[::-1][:3]
-    late = Specs(map(Raw, map(msgspec.json.encode, turned)))
+    late = LazyPartitionSpecs(map(Raw, map(msgspec.json.encode, turned)))
     for specs in (turned, late):
         assert [spec_of_id(specs, each.spec_id) for each in turned] == list(turned)
         assert spec_of_id(specs, 1) is None
 
 
 def test_a_new_layout_decodes_no_older_one() -> None:
-    late = Specs(map(Raw, map(msgspec.json.encode, SPECS)))
+    late = LazyPartitionSpecs(map(Raw, map(msgspec.json.encode, SPECS)))
     trail, before = LayoutTrail.of(evolve(orders(lake_on(memory())).state, specs=late)), decoded()
     trail.update_spec(PartitionSpecUpdated((), spec_id=LAYOUTS, fields=()))
     assert decoded() == before
@@ -78,7 +78,7 @@ def test_a_new_layout_decodes_no_older_one() -> None:
 
 
 def test_the_numbers_of_specs_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    late = Specs(map(Raw, map(msgspec.json.encode, SPECS)))
+    late = LazyPartitionSpecs(map(Raw, map(msgspec.json.encode, SPECS)))
     read: list[int] = []
 
     def numbers_of(specs: Sequence[PartitionSpec | Raw]) -> list[int]:
@@ -86,8 +86,8 @@ def test_the_numbers_of_specs_are_read_once(monkeypatch: pytest.MonkeyPatch) -> 
         read.extend(found)
         return found
 
-    real = layout._numbers_of
-    monkeypatch.setattr(layout, "_numbers_of", numbers_of)
+    real = layout._spec_ids
+    monkeypatch.setattr(layout, "_spec_ids", numbers_of)
     assert late[7] == SPECS[7]
     for each in range(LAYOUTS, LAYOUTS + 3):
         assert spec_of_id(late, each) is None
@@ -112,12 +112,12 @@ def test_a_spec_that_was_there_before_is_compared_with_those_of_as_many_fields(
         table.alter([UpdatePartitionSpec((AddPartitionField(("id",), f"bucket[{number + 2}]"),))])
     compared = []
 
-    def shape_of(fields: Sequence[PartitionField]) -> object:
+    def spec_comparison_key(fields: Sequence[PartitionField]) -> object:
         compared.append(len(fields))
         return real(fields)
 
-    real = operations.shape_of
-    monkeypatch.setattr(operations, "shape_of", shape_of)
+    real = operations.spec_comparison_key
+    monkeypatch.setattr(operations, "spec_comparison_key", spec_comparison_key)
     newest = table.state.spec.fields[-1]
     table.alter([UpdatePartitionSpec((RemovePartitionField(newest.name),))])
     width = len(table.state.spec.fields)
@@ -204,15 +204,15 @@ def test_a_newly_opened_table_walks_no_tiers_of_the_index(
         walked.append(span)
         return real(span)
 
-    real = lookup._below
-    monkeypatch.setattr(lookup, "_below", below)
+    real = lookup._lower_tier_intervals
+    monkeypatch.setattr(lookup, "_lower_tier_intervals", below)
     fresh.append([data_file("new.parquet")])
     assert walked == []
 
 
 @pytest.mark.parametrize("text", [b"[]", b'{"spec_id":"x"}', b'{"spec_id":1,"fields":7}', b"{"])
 def test_a_spec_that_is_none_is_damage_when_it_is_looked_at(text: bytes) -> None:
-    specs = Specs([Raw(text)])
+    specs = LazyPartitionSpecs([Raw(text)])
 
     for look in (lambda: specs[0], lambda: [*specs], lambda: specs.of_id(1)):
         with pytest.raises(DamagedLogError, match="a checkpoint holds an invalid partition spec"):

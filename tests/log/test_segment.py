@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from ledger.log import digest, is_same_segment, read_segment, write_segment
-from ledger.log.segments import MOST_BYTES, segment_of, stretches
+from ledger.log.segments import MOST_BYTES, segment_of, split_at_segments
 from tests.log.long_logs import ROOT, long_log
 from tests.thorough import examples
 
@@ -40,7 +40,7 @@ def test_every_version_lies_in_one_segment_that_ends_at_a_checkpoint(version: in
 
 @given(st.integers(0, 5_000), st.integers(-1, 9_000))
 def test_stretches_cover_every_version_once_and_lie_in_one_segment(first: int, last: int) -> None:
-    found = list(stretches(first, last))
+    found = list(split_at_segments(first, last))
 
     covered = [each for low, high in found for each in range(low, high + 1)]
     assert covered == list(range(first, last + 1))

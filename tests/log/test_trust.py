@@ -15,7 +15,7 @@ from ledger import FileChange, Ledger, SetOption, Table, UpdateComment
 from ledger.cli import exits, main
 from ledger.ledger_handle import LedgerHandle
 from ledger.stores import LocalStore, Store
-from ledger.stores.wrappers import LogAlone
+from ledger.stores.wrappers import LogOnlyStore
 from ledger.table_handle import handle_of
 from tests.faults import Wrapped
 from tests.lakes import lake_on, memory
@@ -73,7 +73,7 @@ def test_no_cache_is_read_by_a_handle_that_trusts_the_log() -> None:
     read_all(
         Ledger(
             LedgerHandle(
-                evolve(handle_of(lake_on(memory())).setting, store=LogAlone(heard), trust="log")
+                evolve(handle_of(lake_on(memory())).setting, store=LogOnlyStore(heard), trust="log")
             )
         )
     )
@@ -85,7 +85,7 @@ def test_a_handle_that_trusts_the_log_sees_its_files_and_no_cache() -> None:
     inner = memory()
     lived(inner)
     there = {*inner.walk("")}
-    seen = {*LogAlone(inner).walk("")}
+    seen = {*LogOnlyStore(inner).walk("")}
     assert any("/caches/" in key for key in there)
     assert [key for key in seen if any(each in key for each in CACHES)] == []
     assert {key for key in there if "/log/" in key} == {key for key in seen if "/log/" in key}

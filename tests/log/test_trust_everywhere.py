@@ -30,7 +30,7 @@ from ledger.cli import exits, main
 from ledger.history.verifying import Subject, Verification
 from ledger.stores import LocalStore
 from ledger.table_handle import handle_of
-from projections.source.data_source import Asked, Bounds, columns_of, read, spans
+from projections.source.data_source import Bounds, ReadOptions, columns_of, read, spans
 from projections.source.view import VIEWS
 from projections.statistics.spark_source import LogSource
 
@@ -277,12 +277,12 @@ def test_spark_reads_the_log_alone_where_its_option_says_so(
 ) -> None:
     lies()
     options = {"path": str(lived), "table": "shop.orders", "view": view, "trust": "log"}
-    asked = Asked.of(options)
+    asked = ReadOptions.of(options)
     assert columns_of(asked)
     rows = [b.num_rows for each in spans(asked, Bounds()) for b in read(each, view)]
     assert sum(rows) > 0
     with pytest.raises(LyingError):
-        spans(Asked.of({**options, "trust": "all"}), Bounds())
+        spans(ReadOptions.of({**options, "trust": "all"}), Bounds())
 
 
 COMMANDS = [

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from ledger import FileChange
 from ledger.files import to_table
-from ledger.files.change_lists import from_table
-from ledger.model.arrow_types import flags, numbers, texts, texts_of
+from ledger.files.change_lists import changes_from_table
+from ledger.model.arrow_types import boolean_array, integer_array, string_array_of_utf8, texts
 from tests.programs import output_of
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
@@ -20,19 +20,21 @@ MAYBE = st.none() | st.dictionaries(LONGS, LONGS, max_size=2)
 
 @given(st.lists(LONGS), st.lists(TEXTS), st.lists(st.booleans()))
 def test_arrays_are_those_of_arrow(longs: list[int], words: list[str], truths: list[bool]) -> None:
-    assert numbers(longs, pa.int64()).equals(pa.array(longs, pa.int64()))
+    assert integer_array(longs, pa.int64()).equals(pa.array(longs, pa.int64()))
     assert texts(words).equals(pa.array(words, pa.string()))
-    assert texts_of([each.encode() for each in words]).equals(pa.array(words, pa.string()))
-    assert flags(truths).equals(pa.array(truths, pa.bool_()))
+    assert string_array_of_utf8([each.encode() for each in words]).equals(
+        pa.array(words, pa.string())
+    )
+    assert boolean_array(truths).equals(pa.array(truths, pa.bool_()))
 
 
 def test_what_is_no_text_or_too_great_is_refused() -> None:
     with pytest.raises(UnicodeEncodeError):
         texts(["\ud800"])
     with pytest.raises(pa.ArrowInvalid):
-        texts_of([b"\xff"])
+        string_array_of_utf8([b"\xff"])
     with pytest.raises(OverflowError):
-        numbers([2**63], pa.int64())
+        integer_array([2**63], pa.int64())
 
 
 @given(st.lists(st.tuples(MAYBE, MAYBE, st.none() | st.lists(TEXTS, max_size=2), st.booleans())))
@@ -50,7 +52,7 @@ def test_file_changes_come_back_from_their_table(rows: list[tuple[object, ...]])
     table = to_table(changes)
     table.validate(full=True)
 
-    assert from_table(table) == changes
+    assert changes_from_table(table) == changes
 
 
 def test_what_a_writer_keeps_next_to_its_log_is_made_and_read_by_arrays_alone() -> None:

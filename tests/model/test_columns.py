@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import ledger
 from ledger import AddColumn, DataField, Schema
 from ledger.model import type_to_wire
-from ledger.model.schema import indexed, shared
+from ledger.model.schema import column_index_of, reuse_indexed_columns
 from ledger.model.types import ArrayType, DataType, IntType, MapType, VarCharType, walk_ids
 
 TYPES: tuple[DataType, ...] = (IntType(), IntType(nullable=False), ArrayType(IntType()))
@@ -33,7 +33,7 @@ def test_what_is_found_is_of_the_columns_that_were_asked_about(
     asked: list[tuple[DataField, ...]],
 ) -> None:
     for fields in [*asked, *asked]:
-        found = indexed(fields)
+        found = column_index_of(fields)
         assert found.fields is fields
         assert found.names == tuple(each.name for each in fields)
         assert found.roots == {each.type.root for each in fields}
@@ -63,12 +63,12 @@ def test_shared_columns_are_the_same_in_all_that_they_say(
     asked: list[tuple[DataField, ...]],
 ) -> None:
     for fields in asked:
-        found = shared(fields)
+        found = reuse_indexed_columns(fields)
         assert found == fields
         assert [[*walk_ids(each.type)] for each in found] == [
             [*walk_ids(each.type)] for each in fields
         ]
-        indexed(fields)
+        column_index_of(fields)
 
 
 @pytest.mark.parametrize("first", ["iceberg", "paimon"])
@@ -89,9 +89,9 @@ def test_tables_of_two_ways_of_counting_ids_keep_their_own(first: str) -> None:
 def test_columns_that_are_made_twice_are_found_once() -> None:
     fields = (DataField(1, "a", IntType()), DataField(2, "b", VarCharType(9)))
     duplicate = (DataField(1, "a", IntType()), DataField(2, "b", VarCharType(9)))
-    found = indexed(fields)
-    assert shared(duplicate) is fields
-    assert indexed(shared(duplicate)) is found
+    found = column_index_of(fields)
+    assert reuse_indexed_columns(duplicate) is fields
+    assert column_index_of(reuse_indexed_columns(duplicate)) is found
 
 
 def test_columns_of_many_threads_are_never_mixed_up() -> None:
@@ -103,7 +103,10 @@ def test_columns_of_many_threads_are_never_mixed_up() -> None:
     def ask(table: int) -> bool:
         fields = tables[table]
         wanted = tuple(each.name for each in fields)
-        return all(indexed(fields).names == wanted and shared(fields) is fields for _ in range(300))
+        return all(
+            column_index_of(fields).names == wanted and reuse_indexed_columns(fields) is fields
+            for _ in range(300)
+        )
 
     with ThreadPoolExecutor(8) as threads:
         assert all(threads.map(ask, range(16)))

@@ -11,7 +11,14 @@ from pathlib import Path
 import pytest
 
 from ledger import MissingDependencyError
-from ledger.model.plugins import Offer, load, load_all, names, offers, reload_plugins
+from ledger.model.plugins import (
+    PluginEntryPoint,
+    installed_entry_points,
+    load,
+    load_all_plugins,
+    names,
+    reload_plugins,
+)
 
 Package = Callable[[str, str], None]
 GROUP = "lakeledger.tried"
@@ -35,15 +42,15 @@ def package(folder: Path, text: str) -> str:
 
 
 def test_all_that_is_installed_offers_what_the_library_says() -> None:
-    said: dict[str, set[Offer]] = {}
+    said: dict[str, set[PluginEntryPoint]] = {}
     for package in {each.name.lower().replace("_", "-"): each for each in distributions()}.values():
         name = package.name.lower().replace("_", "-").replace(".", "-")
         for each in package.entry_points:
-            said.setdefault(each.group, set()).add(Offer(each.name, each.value, name))
+            said.setdefault(each.group, set()).add(PluginEntryPoint(each.name, each.value, name))
     reload_plugins()
 
     assert {"console_scripts", "lakeledger.formats", "pytest11"} <= said.keys()
-    assert {group: set(offers(group)) for group in said} == said
+    assert {group: set(installed_entry_points(group)) for group in said} == said
 
 
 def test_what_an_entry_point_may_look_like_is_read(path: list[str], tmp_path: Path) -> None:
@@ -59,15 +66,15 @@ def test_what_an_entry_point_may_look_like_is_read(path: list[str], tmp_path: Pa
     """
     path.append(package(tmp_path / "A.b_c-1.0.dist-info", text))
 
-    assert offers(GROUP) == (
-        Offer("whole", "json", "a-b-c"),
-        Offer("one", "json:dumps", "a-b-c"),
-        Offer("inner", "json:JSONEncoder.encode [fast, small]", "a-b-c"),
+    assert installed_entry_points(GROUP) == (
+        PluginEntryPoint("whole", "json", "a-b-c"),
+        PluginEntryPoint("one", "json:dumps", "a-b-c"),
+        PluginEntryPoint("inner", "json:JSONEncoder.encode [fast, small]", "a-b-c"),
     )
     assert names(GROUP) == {"whole", "one", "inner"}
     import json
 
-    assert load_all(GROUP) == {
+    assert load_all_plugins(GROUP) == {
         "inner": json.JSONEncoder.encode,
         "one": json.dumps,
         "whole": json,
@@ -83,7 +90,7 @@ def test_of_a_package_that_is_there_twice_the_first_on_the_path_counts(
         package(tmp_path / "second/it-1.dist-info", f"[{GROUP}]\na = json:loads\nb = json"),
     ]
 
-    assert offers(GROUP) == (Offer("a", "json:dumps", "it"),)
+    assert installed_entry_points(GROUP) == (PluginEntryPoint("a", "json:dumps", "it"),)
 
 
 def test_a_package_in_the_working_folder_is_found(
@@ -102,7 +109,7 @@ def test_a_package_without_readable_entry_points_offers_nothing(
     (tmp_path / "file-1.egg-info").write_text("Name: file")
     path.append(str(tmp_path))
 
-    assert offers(GROUP) == ()
+    assert installed_entry_points(GROUP) == ()
 
 
 def test_a_package_in_an_archive_is_found(path: list[str], tmp_path: Path) -> None:
@@ -111,7 +118,7 @@ def test_a_package_in_an_archive_is_found(path: list[str], tmp_path: Path) -> No
         archive.writestr("packed-1.dist-info/entry_points.txt", f"[{GROUP}]\na = json")
     path.append(str(tmp_path / "all.zip"))
 
-    assert offers(GROUP) == (Offer("a", "json", "packed"),)
+    assert installed_entry_points(GROUP) == (PluginEntryPoint("a", "json", "packed"),)
 
 
 def test_a_package_in_an_egg_is_found(path: list[str], tmp_path: Path) -> None:
@@ -119,7 +126,7 @@ def test_a_package_in_an_egg_is_found(path: list[str], tmp_path: Path) -> None:
     (tmp_path / "old-1.egg/EGG-INFO/PKG-INFO").write_text("Metadata-Version: 2.1\nName: old\n")
     path.append(str(tmp_path / "old-1.egg"))
 
-    assert offers(GROUP) == (Offer("a", "json", "old"),)
+    assert installed_entry_points(GROUP) == (PluginEntryPoint("a", "json", "old"),)
 
 
 class Elsewhere(Distribution):
@@ -155,7 +162,7 @@ def test_what_another_finder_finds_is_found(
     path.append(str(tmp_path))
     reload_plugins()
 
-    assert offers(GROUP) == (Offer("a", "json", "elsewhere"),)
+    assert installed_entry_points(GROUP) == (PluginEntryPoint("a", "json", "elsewhere"),)
     reload_plugins()
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from ledger.decide import Batch
-from ledger.decide.format_rules import once
+from ledger.decide.format_rules import cached_attribute
 
 
 class Meeting(Struct, frozen=True, dict=True):
@@ -14,7 +14,7 @@ class Meeting(Struct, frozen=True, dict=True):
 
     place: threading.Barrier
 
-    @once
+    @cached_attribute
     def both_came(self) -> bool:
         """Return whether another thread computes its own meanwhile."""
         return self.place.wait(30) in {0, 1}
@@ -55,5 +55,5 @@ def test_formats_that_look_into_files_keep_no_other_thread_waiting() -> None:
 
 
 def test_the_property_itself_is_asked_of_the_class() -> None:
-    assert isinstance(Meeting.both_came, once)
+    assert isinstance(Meeting.both_came, cached_attribute)
     assert Meeting.both_came.__doc__ == "Return whether another thread computes its own meanwhile."

@@ -26,7 +26,7 @@ from ledger.model import (
 from ledger.model import types as t
 from ledger.model.iceberg_types import value_to_json
 from ledger.model.single_values import calendar_day, day_number
-from ledger.model.transforms import bucket_hash, human_text, partition_type
+from ledger.model.transforms import bucket_hash, partition_type, partition_value_text
 from tests.planning.iceberg_cases import (
     NAMES,
     as_case,
@@ -55,7 +55,7 @@ def test_a_transform_gives_what_iceberg_gives(case: dict[str, Any]) -> None:
     result = transform.apply(value_of(case["given"]["value"], source), source)
     assert as_case(result, transform.result_type(source)) == expected["result"]
     if "human" in expected:
-        assert human_text(result, transform, source) == expected["human"]
+        assert partition_value_text(result, transform, source) == expected["human"]
     if "result-type" in expected:
         assert NAMES[transform.result_type(source)] == expected["result-type"]
 
@@ -301,4 +301,6 @@ def test_transforms_agree_with_pyiceberg(text: str, data: st.DataObject) -> None
     result_type = transform.result_type(source)
     assert pyiceberg_value(result, result_type) == expected
     if text != "identity":
-        assert human_text(result, transform, source) == theirs.to_human_string(their_type, expected)
+        assert partition_value_text(result, transform, source) == theirs.to_human_string(
+            their_type, expected
+        )

@@ -31,12 +31,12 @@ from ledger.history.verifying.surroundings import CatalogedTables
 from ledger.ledger_handle import LedgerHandle
 from ledger.log import Commit, Transaction
 from ledger.opening.context import TableSetting
-from ledger.relocation.moving import ties_of
+from ledger.relocation.moving import location_references_of
 from ledger.state import EMPTY_CATALOG, CatalogStream, TableState
 from ledger.stores import LocalStore
 from ledger.table_handle import handle_of
 from projections.iceberg import verify
-from projections.source.data_source import Asked, Feed
+from projections.source.data_source import CommitFeed, ReadOptions
 from tests.evolution.born import builder_of
 from tests.faults import Died, Mortal
 from tests.lakes import lake_on, memory, orders
@@ -396,7 +396,9 @@ def in_cataloged_tables(lake: Ledger) -> list[str]:
 
 
 def in_the_feed(lake: Ledger) -> list[str]:
-    return [*Feed(Asked.of({"path": lake.url, "table": "*", "view": "commits"})).latest()]
+    return [
+        *CommitFeed(ReadOptions.of({"path": lake.url, "table": "*", "view": "commits"})).latest()
+    ]
 
 
 @pytest.mark.parametrize("listed", [in_the_log, in_cataloged_tables, in_the_feed])
@@ -416,7 +418,9 @@ def test_a_feed_that_began_before_goes_on_without_what_a_copy_left(tmp_path: Pat
     columns = Schema.of({"id": "INT"})
     left = original.create_table("shop.ext", columns, location=str(tmp_path / "ext"))
     shutil.copytree(tmp_path / "here", tmp_path / "there")
-    feed = Feed(Asked.of({"path": str(tmp_path / "there"), "table": "*", "view": "commits"}))
+    feed = CommitFeed(
+        ReadOptions.of({"path": str(tmp_path / "there"), "table": "*", "view": "commits"})
+    )
     before = feed.latest()
     assert left.state.table_id in before
     at(tmp_path / "there").record_copy()
@@ -626,8 +630,8 @@ def test_manifests_of_engines_tie_a_table_to_the_root_that_they_lie_in(life: str
         state,
     )
 
-    (tie,) = ties_of(found, ["file:/other", "file:/lake"])
+    (tie,) = location_references_of(found, ["file:/other", "file:/lake"])
 
     assert (tie.kind, tie.place) == ("manifests", "file:/lake/t")
     assert "its manifests are those of the table at file:/lake/t" in str(tie)
-    assert list(ties_of(found, ["file:/other", "file:/lake/t/deeper"])) == []
+    assert list(location_references_of(found, ["file:/other", "file:/lake/t/deeper"])) == []

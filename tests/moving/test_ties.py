@@ -16,7 +16,7 @@ from ledger.files import live as live_tables
 from ledger.locations import is_absolute
 from ledger.log import CHECKPOINT_INTERVAL
 from ledger.relocation import moving as ties
-from ledger.relocation.moving import ties_of
+from ledger.relocation.moving import location_references_of
 from ledger.table_handle import handle_of
 from tests.lakes import data_file, lake_on, memory, orders
 
@@ -51,7 +51,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str] | None]:
 
 
 def named_by(table: Table) -> list[str]:
-    return [each.what for each in ties_of(handle_of(table), [PLACE])]
+    return [each.what for each in location_references_of(handle_of(table), [PLACE])]
 
 
 def test_a_tie_is_found_by_a_few_columns_in_runs_and_behind_them(

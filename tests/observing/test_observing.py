@@ -19,7 +19,7 @@ from structlog.testing import capture_logs
 
 from ledger import AddColumn, InvalidChangeError, SetOption
 from ledger.log import Appended, PendingCommit, Request, append
-from ledger.log.request import Lost
+from ledger.log.request import LostRace
 from ledger.observing.telemetry import LOG_EVENTS, METRICS, SPANS
 from ledger.table_handle import handle_of
 from tests.lakes import data_file, lake_on, memory, orders
@@ -101,8 +101,8 @@ def test_a_loss_is_logged_with_the_transactions_to_retry() -> None:
     table = orders(lake_on(memory()))
     answered = tried(5, committed=True)
     with capture_logs() as events:
-        handle_of(table).appender._log_loss(Lost(7), [tried(1), answered, tried(3)])
-        handle_of(table).appender._log_loss(Lost(8), [answered])
+        handle_of(table).appender._log_lost_race(LostRace(7), [tried(1), answered, tried(3)])
+        handle_of(table).appender._log_lost_race(LostRace(8), [answered])
 
     assert [each for each in events if each["event"] == "commit_retried"] == [
         {
@@ -122,7 +122,7 @@ def test_a_loss_is_not_logged_where_no_logger_listens(monkeypatch: pytest.Monkey
     table = orders(lake_on(memory()))
     for is_observed in (False, True):
         monkeypatch.setattr(append, "is_observed", lambda is_so=is_observed: is_so)
-        handle_of(table).appender._log_loss(Lost(7), [tried(1)])
+        handle_of(table).appender._log_lost_race(LostRace(7), [tried(1)])
     assert events == [(handle_of(table).log.name, 7, 1, 1)]
 
 
@@ -247,7 +247,7 @@ print(loaded, sorted(calls))
 def test_without_a_listener_a_commit_costs_four_calls_and_no_import() -> None:
     assert (
         output_of("-c", SILENT).strip()
-        == "[] ['is_heard', 'is_observed', 'is_traced', 'traced_commit']"
+        == "[] ['is_log_configured', 'is_observed', 'is_traced', 'traced_commit']"
     )
 
 

@@ -20,7 +20,7 @@ from ledger import ColumnNotFoundError, InvalidInputError, Schema
 from ledger.model import types as t
 from ledger.model.messages import excerpt
 from ledger.planning import FALSE, TRUE, And, Expression, Not, Or, holds_for, parse_filter, text_of
-from ledger.planning.expression import decided
+from ledger.planning.expression import evaluate_if_known
 from tests.thorough import examples
 
 INFO = t.RowType(
@@ -238,7 +238,7 @@ def test_lists_of_lists_let_through_what_python_lets_through(
     where = [[_term(*each) for each in part] for part in terms]
     expected = any(all(_python(row, each) for each in part) for part in where)
     expression = parse_filter(where, SCHEMA)
-    found = decided(expression, lambda each: holds_for(each, row[each.column.name]))
+    found = evaluate_if_known(expression, lambda each: holds_for(each, row[each.column.name]))
     assert (found is True) == expected
 
 
@@ -260,7 +260,7 @@ def test_sql_lets_through_what_duckdb_lets_through(
     query = f"SELECT ({condition}) FROM (VALUES ({values})) AS t(id, small)"  # noqa: S608
     ((expected,),) = duckdb.connect().execute(query).fetchall()
     expression = parse_filter(condition, SCHEMA)
-    found = decided(expression, lambda each: holds_for(each, row[each.column.name]))
+    found = evaluate_if_known(expression, lambda each: holds_for(each, row[each.column.name]))
     assert (found is True) == (expected is True)
 
 

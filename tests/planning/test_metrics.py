@@ -23,8 +23,8 @@ from ledger.planning import (
     without_not,
 )
 from ledger.planning.bound_value import value_from_bytes
-from ledger.planning.expression import decided
-from ledger.planning.spec_plan import ColumnMetrics, holds_in, metrics_of
+from ledger.planning.expression import evaluate_if_known
+from ledger.planning.spec_plan import ColumnMetrics, holds_in_file, metrics_of
 from tests.planning.iceberg_cases import cases, type_of
 from tests.planning.test_projection import filters
 from tests.planning.values import comparable_types, typed_values, values_of
@@ -137,7 +137,7 @@ def files(draw: st.DrawFn) -> tuple[BoundColumn, Expression, list[Any]]:
 
 
 def holds_for_row(expression: Expression, row: Any) -> bool | None:
-    return decided(expression, lambda each: holds_for(each, row))
+    return evaluate_if_known(expression, lambda each: holds_for(each, row))
 
 
 @settings(max_examples=examples(200), deadline=None)
@@ -149,7 +149,7 @@ def test_metrics_lose_no_row_and_promise_none(
     column, given_filter, rows = case
     expression = without_not(given_filter)
     metrics = metrics_of(file_of(rows, column.type, whole=whole), column)
-    found = decided(expression, lambda each: holds_in(each, metrics))
+    found = evaluate_if_known(expression, lambda each: holds_in_file(each, metrics))
     matched = [holds_for_row(expression, each) for each in rows]
     if found is False:
         assert not any(each is not False for each in matched)
@@ -195,8 +195,8 @@ def test_bounds_without_nulls_decide(
     bounds: tuple[Any, Any],
     holds: bool | None,  # noqa: FBT001
 ) -> None:
-    assert holds_in(Predicate(op, INT, values), ColumnMetrics(4, 4, 0, *bounds)) is holds
-    with_nulls = holds_in(Predicate(op, INT, values), ColumnMetrics(4, 4, 1, *bounds))
+    assert holds_in_file(Predicate(op, INT, values), ColumnMetrics(4, 4, 0, *bounds)) is holds
+    with_nulls = holds_in_file(Predicate(op, INT, values), ColumnMetrics(4, 4, 1, *bounds))
     assert with_nulls is (
         False if holds is False and op not in (Op.NOT_EQUAL, Op.IS_NULL) else None
     )
@@ -219,25 +219,25 @@ def test_prefixes_are_compared_with_bounds(
     bounds: tuple[str, str],
     holds: bool | None,  # noqa: FBT001
 ) -> None:
-    assert holds_in(Predicate(op, TEXT, (prefix,)), ColumnMetrics(4, 4, 0, *bounds)) is holds
+    assert holds_in_file(Predicate(op, TEXT, (prefix,)), ColumnMetrics(4, 4, 0, *bounds)) is holds
 
 
 def test_a_floating_point_column_may_hold_nan_outside_of_its_bounds() -> None:
     metrics = ColumnMetrics(4, 4, 0, 1.0, 2.0)
-    assert holds_in(Predicate(Op.LESS, DOUBLE, (5.0,)), metrics) is None
-    assert holds_in(Predicate(Op.GREATER, DOUBLE, (5.0,)), metrics) is False
-    assert holds_in(Predicate(Op.IS_NAN, DOUBLE), metrics) is None
-    assert holds_in(Predicate(Op.IS_NAN, DOUBLE), ColumnMetrics(4, 4, 4)) is False
+    assert holds_in_file(Predicate(Op.LESS, DOUBLE, (5.0,)), metrics) is None
+    assert holds_in_file(Predicate(Op.GREATER, DOUBLE, (5.0,)), metrics) is False
+    assert holds_in_file(Predicate(Op.IS_NAN, DOUBLE), metrics) is None
+    assert holds_in_file(Predicate(Op.IS_NAN, DOUBLE), ColumnMetrics(4, 4, 4)) is False
 
 
 def test_a_member_whose_row_is_null_is_null_though_nobody_counted_it() -> None:
     metrics = ColumnMetrics(4, 3, 0, 1, 2)
-    assert holds_in(Predicate(Op.IS_NULL, INT), metrics) is None
-    assert holds_in(Predicate(Op.LESS, INT, (5,)), metrics) is None
+    assert holds_in_file(Predicate(Op.IS_NULL, INT), metrics) is None
+    assert holds_in_file(Predicate(Op.LESS, INT, (5,)), metrics) is None
 
 
 def test_only_nulls_match_no_comparison() -> None:
     metrics = ColumnMetrics(4, None, 4)
-    assert holds_in(Predicate(Op.LESS, INT, (5,)), metrics) is False
-    assert holds_in(Predicate(Op.NOT_EQUAL, INT, (5,)), metrics) is None
-    assert holds_in(Predicate(Op.IS_NULL, INT), metrics) is True
+    assert holds_in_file(Predicate(Op.LESS, INT, (5,)), metrics) is False
+    assert holds_in_file(Predicate(Op.NOT_EQUAL, INT, (5,)), metrics) is None
+    assert holds_in_file(Predicate(Op.IS_NULL, INT), metrics) is True

@@ -26,10 +26,15 @@ from ledger.planning import (
     text_of,
     without_not,
 )
-from ledger.planning.expression import UNARY, decided
+from ledger.planning.expression import UNARY, evaluate_if_known
 from ledger.planning.filter import predicate_on
-from ledger.planning.spec_plan import PartitionColumn, inclusive, partition_columns, strict
-from ledger.state.layout import recorded_spec
+from ledger.planning.spec_plan import (
+    PartitionColumn,
+    partition_columns,
+    project_inclusive,
+    project_strict,
+)
+from ledger.state.layout import build_checked_spec
 from tests.planning.iceberg_cases import cases, schema_of, spec_of
 from tests.planning.values import comparable_types, values_of
 from tests.thorough import examples
@@ -70,10 +75,10 @@ def test_a_filter_says_of_partitions_what_iceberg_says(case: dict[str, Any]) -> 
     if spec["fields"][0]["transform"] == "zorder[2]":
         # No spec of the ledger may name a transform that it does not know.
         with pytest.raises(InvalidInputError, match="zorder"):
-            recorded_spec(1, spec_of(spec).fields)
+            build_checked_spec(1, spec_of(spec).fields)
     columns = partition_columns(spec_of(spec), schema)
-    assert text_of(inclusive(expression, columns), _raw) == case["expect"]["inclusive"]
-    assert text_of(strict(expression, columns), _raw) == case["expect"]["strict"]
+    assert text_of(project_inclusive(expression, columns), _raw) == case["expect"]["inclusive"]
+    assert text_of(project_strict(expression, columns), _raw) == case["expect"]["strict"]
 
 
 def _raw(column: BoundColumn, value: Value) -> str:
@@ -149,7 +154,7 @@ def projections(draw: st.DrawFn) -> tuple[PartitionColumn, Expression, Value | N
 
 
 def matches(expression: Expression, value: Value | None) -> bool | None:
-    return decided(without_not(expression), lambda each: holds_for(each, value))
+    return evaluate_if_known(without_not(expression), lambda each: holds_for(each, value))
 
 
 @settings(max_examples=examples(200), deadline=None)
@@ -161,8 +166,8 @@ def test_inclusive_projection_loses_no_row_and_strict_adds_none(
     row = matches(expression, value)
     partition = column.transform.apply(value, column.source)
 
-    may = matches(inclusive(expression, [column]), partition)
-    must = matches(strict(expression, [column]), partition)
+    may = matches(project_inclusive(expression, [column]), partition)
+    must = matches(project_strict(expression, [column]), partition)
 
     if row is not False:
         assert may is not False
@@ -191,8 +196,8 @@ def test_values_that_older_writers_rounded_towards_zero_lose_no_row(
     assert isinstance(partition, int)
     row = matches(expression, value)
     if row is not False:
-        assert matches(inclusive(expression, [column]), partition + 1) is not False
-    if matches(strict(expression, [column]), partition + 1) is True:
+        assert matches(project_inclusive(expression, [column]), partition + 1) is not False
+    if matches(project_strict(expression, [column]), partition + 1) is True:
         assert row is True
 
 
@@ -250,8 +255,8 @@ def test_two_fields_of_one_column_both_have_to_fit() -> None:
     )
     expression = expression_of({"op": "gt", "term": "ts", "value": "2024-03-01T10:30:00"}, schema)
     columns = partition_columns(spec, schema)
-    assert text_of(inclusive(expression, columns)) == "y >= 2024 and h >= 2024-03-01-10"
-    assert text_of(strict(expression, columns)) == "y > 2024 or h > 2024-03-01-10"
+    assert text_of(project_inclusive(expression, columns)) == "y >= 2024 and h >= 2024-03-01-10"
+    assert text_of(project_strict(expression, columns)) == "y > 2024 or h > 2024-03-01-10"
 
 
 @pytest.mark.parametrize("op", ["is-null", "not-null"])
@@ -259,8 +264,8 @@ def test_a_transform_that_nobody_knows_may_make_null_of_anything(op: str) -> Non
     schema = Schema.of({"id": "INT"})
     expression = expression_of({"op": op, "term": "id"}, schema)
     unknown = evolve(column_of(transform_of("zorder[2]"), t.IntType()), source_id=0)
-    assert text_of(inclusive(expression, (unknown,))) == "true"
-    assert text_of(strict(expression, (unknown,))) == "false"
+    assert text_of(project_inclusive(expression, (unknown,))) == "true"
+    assert text_of(project_strict(expression, (unknown,))) == "false"
 
 
 @pytest.mark.parametrize(
@@ -275,5 +280,5 @@ def test_a_transform_that_nobody_knows_may_make_null_of_anything(op: str) -> Non
 def test_prefixes_are_compared_with_cut_text(op: str, prefix: str, may: str, must: str) -> None:
     column = column_of(transform_of("truncate[4]"), t.STRING)
     predicate = Predicate(OPS[op], BoundColumn(3, "c", t.STRING), (prefix,))
-    assert text_of(inclusive(predicate, [column])) == may
-    assert text_of(strict(predicate, [column])) == must
+    assert text_of(project_inclusive(predicate, [column])) == may
+    assert text_of(project_strict(predicate, [column])) == must

@@ -21,7 +21,7 @@ from ledger.model import PartitionField, PartitionSpec, field_to_wire
 from ledger.model import types as t
 from ledger.planning import FilePlan, plan_files
 from ledger.planning.filter import column_named
-from ledger.planning.plan import TableFilter, plan, plan_tables, value_of
+from ledger.planning.plan import TableFilter, map_values_for_key, plan, plan_tables
 from ledger.state import TableState
 from ledger.stores import open_store
 from tests.files.building import Table
@@ -78,7 +78,7 @@ def placed(changes: list[FileChange]) -> list[Placed]:
 class Created:
     base_version: int | None = None
 
-    def meet(self, _winners: Sequence[Commit[TableEvent]]) -> None:
+    def index_winners(self, _winners: Sequence[Commit[TableEvent]]) -> None:
         pass
 
     def decide(
@@ -282,4 +282,4 @@ def test_what_maps_say_of_a_key_is_what_looking_it_up_in_each_gives(
 ) -> None:
     found = pa.array(maps, pa.map_(pa.int64(), pa.string())).slice(min(cut), max(cut) - min(cut))
     expected = pc.map_lookup(found, query_key=key, occurrence="first")
-    assert value_of(found, key).to_pylist() == expected.to_pylist()
+    assert map_values_for_key(found, key).to_pylist() == expected.to_pylist()

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from ledger.model import types as t
-from ledger.model.single_values import WHOLE_BITS, single_precision
+from ledger.model.single_values import WHOLE_BITS, round_to_float32
 
 _CLOSE = st.integers(-40, 40)
 _TEXT = st.text("ab\u00e4\U0001f4b0\uffff", max_size=20)
@@ -51,7 +51,7 @@ def _numbers(limit: int) -> st.SearchStrategy[int]:
 _STRATEGIES: dict[str, Callable[[Any], st.SearchStrategy[Any]]] = {
     "BOOLEAN": lambda _: st.booleans(),
     "DECIMAL": lambda each: _numbers(10**each.precision - 1),
-    "FLOAT": lambda _: st.floats(width=32, allow_nan=False).map(single_precision),
+    "FLOAT": lambda _: st.floats(width=32, allow_nan=False).map(round_to_float32),
     "DOUBLE": lambda _: st.floats(allow_nan=False),
     **dict.fromkeys(("CHAR", "VARCHAR"), lambda _: _TEXT),
     "BINARY": lambda each: st.binary(min_size=each.length, max_size=each.length),

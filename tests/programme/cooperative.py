@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ledger.table_handle import load_what_commits_need
+from ledger.table_handle import import_commit_modules
 from tests.faults import Died
 from tests.programme.scheduler import Scheduler, Task
 
@@ -212,7 +212,7 @@ class CooperativeThreading:
 def cooperative(modules: list[ModuleType], scheduler: Scheduler) -> Iterator[None]:
     """Let these modules take their locks from a schedule."""
     # A thread of its own loads it otherwise, which a schedule has no turns for.
-    load_what_commits_need()
+    import_commit_modules()
     with pytest.MonkeyPatch.context() as patch:
         for module in modules:
             if getattr(module, "threading", None) is threading:

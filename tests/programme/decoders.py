@@ -18,7 +18,7 @@ from ledger import Identifier, schema_change_from_json, schema_from_json
 from ledger.events import ChangesReference
 from ledger.files import load_changes, read_footer, write_changes
 from ledger.files.partition_values import path_keys
-from ledger.files.runs import Runs
+from ledger.files.runs import RunStore
 from ledger.log import (
     Checkpoints,
     Codec,
@@ -30,7 +30,7 @@ from ledger.log import (
     write_segment,
 )
 from ledger.model import parse_type, read_type, transform_of, type_from_json
-from ledger.model.names import whole_path
+from ledger.model.names import parse_column_path
 from ledger.sql.statement import parse, spark_type
 from ledger.state import FOLD_VERSION, CatalogStream, TableStream
 from ledger.stores import MemoryStore, open_store
@@ -135,7 +135,7 @@ def key_filter(body: bytes) -> object:
 def run(body: bytes) -> object:
     store, layout = MemoryStore("fuzzed-run"), Layout("t/_ledger")
     store.replace(layout.file_run(0, 100), body or b" ")
-    return Runs(store, layout).load(0, 100)
+    return RunStore(store, layout).load(0, 100)
 
 
 @lru_cache
@@ -290,7 +290,7 @@ DECODERS: dict[str, Decoder] = {
     "transform": Decoder(transform_of, _of(lambda: ("bucket[16]", "truncate[4]", "day"), texts)),
     "statement": Decoder(parse, _of(lambda: STATEMENTS, texts)),
     "identifier": Decoder(Identifier.parse, _of(lambda: ("shop.orders", "a.b.c"), texts)),
-    "column path": Decoder(whole_path, _of(lambda: ("a.b", "`a.b`.c"), texts)),
+    "column path": Decoder(parse_column_path, _of(lambda: ("a.b", "`a.b`.c"), texts)),
     "hive path": Decoder(path_keys, _of(lambda: ("a=1/b=%2F/f.parquet",), texts)),
     "URL": Decoder(open_store, _of(lambda: URLS, texts)),
     "type JSON": Decoder(

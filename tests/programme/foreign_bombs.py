@@ -31,7 +31,7 @@ import ledger
 from ledger.cli import main as main_of_cli
 from ledger.events.commit import FORMAT
 from ledger.files import to_table
-from ledger.files.live import named_files
+from ledger.files.live import read_named_data_files
 from ledger.relocation.importing import import_lines
 from ledger.table_handle import handle_of
 
@@ -303,7 +303,7 @@ def deletes() -> Bomb:
         rows = pa.concat_tables([table] * 200)
         (folder / "d.parquet").write_bytes(written(rows, dictionary_pagesize_limit=1 << 30))
 
-    return Bomb(build, lambda at: named_files((at / "d.parquet").read_bytes()), "deletes")
+    return Bomb(build, lambda at: read_named_data_files((at / "d.parquet").read_bytes()), "deletes")
 
 
 # Delta and Iceberg in JSON
@@ -569,7 +569,7 @@ def measured(into: dict[str, Any]) -> Iterator[None]:
 def main(case: str, folder: str) -> None:
     bomb, at = CASES[case], Path(folder)
     # What is imported when it is first needed is the interpreter's.
-    named_files(written(pa.table({"file_path": ["a"], "pos": [0]})))
+    read_named_data_files(written(pa.table({"file_path": ["a"], "pos": [0]})))
     said: dict[str, Any] = {"error": None}
     with measured(said):
         try:

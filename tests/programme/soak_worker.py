@@ -33,9 +33,9 @@ from ledger import (
     Table,
     UpgradeRequiredError,
 )
-from ledger.history.garbage import KEPT_MILLIS, orphaned_changes, orphaned_drafts, remove
+from ledger.history.garbage import KEPT_MILLIS, orphaned_change_files, orphaned_drafts, remove
 from ledger.history.verifying import Subject, Verification
-from ledger.history.verifying.caches import unsealed
+from ledger.history.verifying.caches import missing_segments
 from ledger.log import CommitOptions, now_millis
 from ledger.table_handle import handle_of
 from projections.statistics import refresh
@@ -293,14 +293,14 @@ def tend(table: Table) -> None:
     subject: Subject[Any, Any] = Subject(TABLE, handle_of(table).log, has_files=True)
     findings = [each for each in Verification(subject).run() if each.kind == "damage"]
     assert not findings, findings
-    for segment in unsealed(subject):
+    for segment in missing_segments(subject):
         handle_of(table).log.store.replace(segment.path, segment.body)
     store, folder = (
         handle_of(table).log.store,
         handle_of(table).log.layout.root.removesuffix("/_ledger"),
     )
     for orphan in (
-        *orphaned_changes(subject),
+        *orphaned_change_files(subject),
         *orphaned_drafts(store, folder, now_millis() + KEPT_MILLIS),
     ):
         remove(store, orphan)

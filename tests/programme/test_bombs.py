@@ -10,7 +10,7 @@ import pytest
 
 from ledger import Identifier, LedgerError, TooLargeError
 from ledger.model import parse_type, read_type
-from ledger.sql.statement import asked_of
+from ledger.sql.statement import requested_changes
 from projections.manifest_files.container import read_container
 from tests.programme.foreign_bombs import AVROS
 
@@ -43,10 +43,10 @@ DEPTH = 1_500
 TEXTS: dict[str, Callable[[], object]] = {
     "type": lambda: parse_type("ARRAY<" * DEPTH + "INT" + ">" * DEPTH),
     "SQL type": lambda: read_type("array<" * DEPTH + "int" + ">" * DEPTH),
-    "statement": lambda: asked_of(
+    "statement": lambda: requested_changes(
         f"ALTER TABLE a.b ADD COLUMN c {'ARRAY<' * DEPTH}INT{'>' * DEPTH}", Identifier("a", "b")
     ),
-    "transform": lambda: asked_of(
+    "transform": lambda: requested_changes(
         f"ALTER TABLE a.b ADD PARTITION FIELD {'bucket(' * DEPTH}c{')' * DEPTH}",
         Identifier("a", "b"),
     ),

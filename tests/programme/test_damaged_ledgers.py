@@ -18,7 +18,7 @@ import pytest
 from ledger import Ledger, LedgerError, Schema, SetOption, Table, ViewSchema
 from ledger.cli.commands.verify import differences
 from ledger.history.verifying import Subject, Verification
-from ledger.history.verifying.surroundings import CatalogedTables, disagreements
+from ledger.history.verifying.surroundings import CatalogedTables, catalog_contradictions
 from ledger.model import read_type
 from ledger.model.types import DataType
 from ledger.state import FOLD_VERSION
@@ -117,7 +117,7 @@ def verify(lake: Ledger) -> None:
         subject: Subject[Any, Any] = Subject(cataloged.name, handle_of(table).log, has_files=True)
         verification: Verification[Any, Any] = Verification(subject)
         found += verification.run()
-        found += disagreements(cataloged, subject, verification)
+        found += catalog_contradictions(cataloged, subject, verification)
     assert all(len(str(each)) < 50_000 for each in found)
 
 

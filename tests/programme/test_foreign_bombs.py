@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from ledger.model import types as t
-from ledger.model.parquet_limits import opened_stream
+from ledger.model.parquet_limits import open_parquet_stream
 from projections.statistics.analyze import WantedColumn, distinct_bytes
 from tests.programme.foreign_bombs import CASES, long_texts, written
 from tests.programs import output_of
@@ -38,7 +38,7 @@ def test_a_text_that_a_data_file_repeats_takes_memory_once() -> None:
     table = pa.table({"a": long_texts(1_000_000, 1_000_000)})
     body = written(table, dictionary_pagesize_limit=1 << 30)
     before = pa.total_allocated_bytes()
-    file = opened_stream(io.BytesIO(body), len(body), "a.parquet")
+    file = open_parquet_stream(io.BytesIO(body), len(body), "a.parquet")
     wanted = WantedColumn(1, "a", t.VarCharType(9))
     most = 0
     for _, values in distinct_bytes(file, (wanted,), field_ids=False):

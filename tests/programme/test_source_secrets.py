@@ -11,7 +11,7 @@ import pytest
 
 import ledger
 from ledger import LedgerError
-from ledger.model.credentials import carries_credentials, credentials_in, shown
+from ledger.model.credentials import carries_credentials, find_credentials, shown
 from tests.programme.test_secrets import SECRET, shown_by
 from tests.test_foreign_urls import added, delta, iceberg, with_log
 
@@ -220,7 +220,7 @@ def test_a_link_in_a_comment_comes_in(tmp_path: Path) -> None:
 @pytest.mark.parametrize("url", URLS)
 def test_credentials_are_found_in_json_within_json(url: str) -> None:
     inner = json.dumps({"a": url}).replace("=", "\\u003d")
-    found = credentials_in(json.dumps({"text": inner}))
+    found = find_credentials(json.dumps({"text": inner}))
     assert found is not None
     assert SECRET not in found
 
@@ -228,7 +228,7 @@ def test_credentials_are_found_in_json_within_json(url: str) -> None:
 def test_a_long_text_is_looked_through_in_one_pass() -> None:
     # A scheme, a user or a query that never ends would take minutes if each began a new search.
     for text in ("a" * 1_000_000, "a://" * 250_000, "s3://b/" + "?" * 1_000_000, "@" * 1_000_000):
-        assert credentials_in(text) is None
+        assert find_credentials(text) is None
 
 
 def test_an_import_says_which_file_carries_credentials(tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_credentials_are_known_however_a_url_is_spelled(url: str) -> None:
     assert carries_credentials(url)
     assert SECRET not in shown(url)
     for text in (url, f"read {url}, once", url.replace("@", "%40").replace(":", "%3A")):
-        found = credentials_in(text)
+        found = find_credentials(text)
         assert found is not None, text
         assert SECRET not in found
 
@@ -290,7 +290,7 @@ def test_credentials_are_known_however_a_url_is_spelled(url: str) -> None:
     ],
 )
 def test_secrets_of_properties_and_escaped_urls_are_known(text: str) -> None:
-    found = credentials_in(text)
+    found = find_credentials(text)
     assert found is not None
     assert SECRET not in found
 
@@ -308,7 +308,7 @@ PLAIN = (
 @pytest.mark.parametrize("text", PLAIN)
 def test_what_only_looks_like_credentials_comes_in(text: str) -> None:
     assert not carries_credentials(text)
-    assert credentials_in(text) is None
+    assert find_credentials(text) is None
 
 
 def test_texts_made_to_be_slow_are_looked_through_quickly() -> None:
@@ -319,7 +319,7 @@ def test_texts_made_to_be_slow_are_looked_through_quickly() -> None:
         "ab:" + "/" * 200_000,
         "ab://b:c://" * 20_000,
     ):
-        credentials_in(text)
+        find_credentials(text)
         carries_credentials(text)
 
 

@@ -31,7 +31,7 @@ from ledger.decide.format_rules import FileForm
 from ledger.events import FormatRulesRaised, TableEvent
 from ledger.log import Commit, Transaction
 from ledger.model import BlobMetadata
-from ledger.model.plugins import Offer
+from ledger.model.plugins import PluginEntryPoint
 from ledger.state import TableBuilder, TableStream
 from ledger.stores import LocalStore
 from ledger.table_handle import handle_of
@@ -348,7 +348,7 @@ def events(table: Table) -> list[TableEvent]:
 
 
 def test_a_package_that_is_on_the_path_twice_brings_its_format_once() -> None:
-    one = Offer("toy", "tests.toy_format:TOY", "toys")
+    one = PluginEntryPoint("toy", "tests.toy_format:TOY", "toys")
     assert formats.by_name([one, one]) == {"toy": (one,)}
 
 

@@ -20,7 +20,7 @@ from ledger import Ledger, SnapshotPlan, Table
 from ledger.stores.file_access import FileAccess
 from ledger.table_handle import handle_of
 from projections.iceberg import ICEBERG, metadata_of, open_source, verify
-from projections.iceberg.imported_metadata import disagreements
+from projections.iceberg.imported_metadata import differing_fields
 from tests.readers.iceberg_runtime import catalog_of, hadoop_catalog
 from tests.thorough import some
 
@@ -181,7 +181,7 @@ def test_a_history_by_java_is_imported_and_read_as_java_does(
     for _ in lived(theirs):
         lake.import_table("a.b", str(theirs.newest))
         wanted = open_source(str(theirs.newest), FileAccess(("file", ""), {})).newest.metadata
-        assert disagreements(metadata_of(lake.table("a.b").state), wanted) == []
+        assert differing_fields(metadata_of(lake.table("a.b").state), wanted) == []
     ours = lake.table("a.b")
     with hadoop_catalog(theirs.spark, lake.url.removeprefix("file://")):
         version = ICEBERG.project(handle_of(ours))

@@ -30,7 +30,13 @@ from ledger import (
 )
 from ledger.decide import CreateTag, DeleteTag, ReplaceTag
 from ledger.model import format_type, type_to_wire
-from ledger.sql.parser import DropIdentifierFields, IfColumn, IfTag, RemoveTerm, SpecClause
+from ledger.sql.parser import (
+    ConditionalColumnChange,
+    ConditionalTagChange,
+    DropIdentifierFields,
+    PartitionSpecClause,
+    RemovePartitionTerm,
+)
 from ledger.sql.statement import AlterTable, RenameStatement, parse, spark_type
 
 
@@ -51,7 +57,7 @@ COLUMNS = [
     ("ADD COLUMN `a b`.`c.d` ARRAY<INT>", [AddColumn(("a b", "c.d"), wire("ARRAY<INT>"))]),
     (
         "ADD COLUMN IF NOT EXISTS x INT",
-        [IfColumn(("x",), change=AddColumn(("x",), "INT"), exists=False)],
+        [ConditionalColumnChange(("x",), change=AddColumn(("x",), "INT"), exists=False)],
     ),
     ("DROP COLUMN a.b", [DropColumn(("a", "b"))]),
     ("DROP COLUMNS (a, b)", [DropColumn(("a",)), DropColumn(("b",))]),
@@ -65,7 +71,7 @@ COLUMNS = [
     ),
     (
         "DROP COLUMN IF EXISTS a",
-        [IfColumn(("a",), change=DropColumn(("a",)), exists=True)],
+        [ConditionalColumnChange(("a",), change=DropColumn(("a",)), exists=True)],
     ),
     ("RENAME COLUMN a.b TO c", [RenameColumn(("a", "b"), "c")]),
     ("ALTER COLUMN a TYPE bigint", [UpdateColumnType(("a",), "BIGINT", keep_nullability=True)]),
@@ -96,27 +102,34 @@ PROPERTIES = [
     ("UNSET TBLPROPERTIES IF EXISTS ('a')", [RemoveOption("a")]),
 ]
 LAYOUT = [
-    ("ADD PARTITION FIELD category", [SpecClause((AddPartitionField(("category",)),))]),
+    ("ADD PARTITION FIELD category", [PartitionSpecClause((AddPartitionField(("category",)),))]),
     (
         "ADD PARTITION FIELD bucket(16, id) AS shard",
-        [SpecClause((AddPartitionField(("id",), "bucket[16]", "shard"),))],
+        [PartitionSpecClause((AddPartitionField(("id",), "bucket[16]", "shard"),))],
     ),
     (
         "ADD PARTITION FIELD truncate(data, 4)",
-        [SpecClause((AddPartitionField(("data",), "truncate[4]"),))],
+        [PartitionSpecClause((AddPartitionField(("data",), "truncate[4]"),))],
     ),
-    ("ADD PARTITION FIELD hours(a.ts)", [SpecClause((AddPartitionField(("a", "ts"), "hour"),))]),
-    ("ADD PARTITION FIELD day(ts)", [SpecClause((AddPartitionField(("ts",), "day"),))]),
-    ("DROP PARTITION FIELD shard", [SpecClause((RemoveTerm("shard"),))]),
+    (
+        "ADD PARTITION FIELD hours(a.ts)",
+        [PartitionSpecClause((AddPartitionField(("a", "ts"), "hour"),))],
+    ),
+    ("ADD PARTITION FIELD day(ts)", [PartitionSpecClause((AddPartitionField(("ts",), "day"),))]),
+    ("DROP PARTITION FIELD shard", [PartitionSpecClause((RemovePartitionTerm("shard"),))]),
     (
         "DROP PARTITION FIELD years(ts)",
-        [SpecClause((RemovePartitionField(None, ("ts",), "year"),))],
+        [PartitionSpecClause((RemovePartitionField(None, ("ts",), "year"),))],
     ),
     (
         "REPLACE PARTITION FIELD ts_day WITH months(ts) AS m",
-        [SpecClause((RemoveTerm("ts_day"), AddPartitionField(("ts",), "month", "m")))],
+        [
+            PartitionSpecClause(
+                (RemovePartitionTerm("ts_day"), AddPartitionField(("ts",), "month", "m"))
+            )
+        ],
     ),
-    ("RENAME PARTITION FIELD a TO b", [SpecClause((RenamePartitionField("a", "b"),))]),
+    ("RENAME PARTITION FIELD a TO b", [PartitionSpecClause((RenamePartitionField("a", "b"),))]),
     (
         "WRITE ORDERED BY category ASC NULLS LAST, bucket(4, id) DESC",
         [
@@ -148,14 +161,17 @@ LAYOUT = [
 TAGS = [
     ("CREATE TAG v1", [CreateTag("v1")]),
     ("CREATE TAG `v 1` AS OF VERSION 3 RETAIN 2 DAYS", [CreateTag("v 1", 3, 172_800_000)]),
-    ("CREATE TAG IF NOT EXISTS v1", [IfTag(CreateTag("v1"), exists=False)]),
+    ("CREATE TAG IF NOT EXISTS v1", [ConditionalTagChange(CreateTag("v1"), exists=False)]),
     (
         "CREATE OR REPLACE TAG v1 AS OF VERSION 2",
-        [IfTag(CreateTag("v1", 2), exists=False), IfTag(ReplaceTag("v1", 2), exists=True)],
+        [
+            ConditionalTagChange(CreateTag("v1", 2), exists=False),
+            ConditionalTagChange(ReplaceTag("v1", 2), exists=True),
+        ],
     ),
     ("REPLACE TAG v1 RETAIN 5 MINUTES", [ReplaceTag("v1", None, 300_000)]),
     ("DROP TAG v1", [DeleteTag("v1")]),
-    ("DROP TAG IF EXISTS v1", [IfTag(DeleteTag("v1"), exists=True)]),
+    ("DROP TAG IF EXISTS v1", [ConditionalTagChange(DeleteTag("v1"), exists=True)]),
 ]
 
 

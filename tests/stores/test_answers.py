@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ledger.stores.object_errors import Answer, answer_of, refusal
+from ledger.stores.object_errors import Answer, classify_failure, refusal
 from ledger.stores.services import SERVICES, root_of
 
 
@@ -58,9 +58,9 @@ def test_a_response_of_s3_is_recognized_by_code_and_status(
     status: int, code: str, answer: Answer
 ) -> None:
     error = boto(status, code)
-    assert answer_of(error) is answer
-    assert answer_of(caused(OSError(22, "exists"), error)) is answer
-    assert answer_of(caused(OSError("ours"), caused(OSError("theirs"), error))) is answer
+    assert classify_failure(error) is answer
+    assert classify_failure(caused(OSError(22, "exists"), error)) is answer
+    assert classify_failure(caused(OSError("ours"), caused(OSError("theirs"), error))) is answer
 
 
 @pytest.mark.parametrize(
@@ -84,11 +84,11 @@ def test_an_answer_of_azure_goes_before_the_class_that_adlfs_gives_it(
     error = HttpResponseError("already exists, or not")
     error.status_code = status
     error.error_code = code  # type: ignore[attr-defined]  # as the blob client sets it
-    assert answer_of(error) is answer
+    assert classify_failure(error) is answer
     for kind in (FileExistsError, FileNotFoundError):
         wrapped = kind("a")
         wrapped.__context__ = error
-        assert answer_of(wrapped) is answer
+        assert classify_failure(wrapped) is answer
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_an_answer_of_azure_goes_before_the_class_that_adlfs_gives_it(
 def test_a_response_of_gcsfs_is_recognized_by_its_code(code: Any, answer: Answer) -> None:
     from gcsfs.retry import HttpError
 
-    assert answer_of(HttpError({"code": code, "message": "already exists"})) is answer
+    assert classify_failure(HttpError({"code": code, "message": "already exists"})) is answer
 
 
 @pytest.mark.parametrize(
@@ -114,13 +114,13 @@ def test_a_response_of_gcsfs_is_recognized_by_its_code(code: Any, answer: Answer
     ],
 )
 def test_without_an_answer_only_the_class_counts(error: Exception, answer: Answer) -> None:
-    assert answer_of(error) is answer
+    assert classify_failure(error) is answer
 
 
 def test_a_chain_that_bites_its_tail_ends() -> None:
     first, second = OSError("a"), OSError("b")
     first.__cause__, second.__cause__ = second, first
-    assert answer_of(first) is Answer.UNKNOWN
+    assert classify_failure(first) is Answer.UNKNOWN
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from ledger.cli import exits, main
 from ledger.log import millis_ahead, now_millis
 from ledger.log.request import RetryPolicy
 from ledger.stores import LocalStore, MemoryStore, ObjectStore, object_store, open_store
-from ledger.stores.base import Clock, clock_of
+from ledger.stores.base import Clock, clock_from_date
 from ledger.stores.services import root_of, service_of
 from tests.lakes import lake_on, no_time
 from tests.stores.servers.buckets import S3Server, Server, root
@@ -144,7 +144,7 @@ def test_the_servers_clock_is_this_machines_to_the_second(server: Server) -> Non
 
 @pytest.mark.parametrize("date", [None, "", "soon", "Sun, 99 Nov 1994 08:49:37 GMT", "0"])
 def test_a_response_without_a_readable_date_gives_no_time(date: str | None) -> None:
-    assert clock_of(date) is None
+    assert clock_from_date(date) is None
 
 
 def test_doctor_reports_how_far_the_clock_is_off(

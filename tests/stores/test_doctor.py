@@ -11,7 +11,7 @@ from ledger import StoreError
 from ledger.cli import exits, main
 from ledger.cli.commands import ledgers
 from ledger.stores import MemoryStore
-from ledger.stores.factory import examine
+from ledger.stores.factory import check_store
 from tests.faults import DeliversTwice, LosesAnswers, Wrapped
 from tests.stores.servers.buckets import S3Server, root
 
@@ -57,16 +57,16 @@ def test_each_check_is_reported_with_the_time_that_it_took_alone(
     moments = iter(each / 100_000 for each in range(0, 1_000_000, 1234))
     monkeypatch.setattr(ledgers, "time", SimpleNamespace(perf_counter=lambda: next(moments)))
 
-    found = ledgers._examined(MemoryStore("checked"))
+    found = ledgers._run_store_checks(MemoryStore("checked"))
 
-    claims = [(each.claim, each.holds) for each in examine(MemoryStore("again"), "checked")]
+    claims = [(each.claim, each.holds) for each in check_store(MemoryStore("again"), "checked")]
     assert [(each["check"], each["holds"]) for each in found] == claims
     assert {each["millis"] for each in found} == {12.3}
 
 
 def test_a_store_that_fails_is_reported_with_the_count_of_passed_checks() -> None:
     with pytest.raises(StoreError, match=r"no room for _ledger \(3 checks passed before\)"):
-        ledgers._examined(ListsNothing(MemoryStore("full")))
+        ledgers._run_store_checks(ListsNothing(MemoryStore("full")))
 
 
 def test_a_bucket_that_would_lose_commits_is_explained(
@@ -106,7 +106,7 @@ def test_a_place_has_to_be_named(
 def test_what_does_not_hold_is_found() -> None:
     """A store that reports a loss to the winner."""
     store = DeliversTwice(MemoryStore("doctor-twice"))
-    assert [check.claim for check in examine(store, "a/b") if not check.holds] == [
+    assert [check.claim for check in check_store(store, "a/b") if not check.holds] == [
         "creates a new key"
     ]
 
@@ -114,5 +114,5 @@ def test_what_does_not_hold_is_found() -> None:
 def test_an_examination_that_breaks_off_leaves_nothing() -> None:
     inner = MemoryStore("doctor-lost")
     with pytest.raises(OSError, match="was lost"):
-        list(examine(LosesAnswers(inner), "a/b"))
+        list(check_store(LosesAnswers(inner), "a/b"))
     assert list(inner.keys("")) == []

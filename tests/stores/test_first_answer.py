@@ -11,7 +11,7 @@ import pytest
 
 import ledger
 from ledger import NotFoundError, StoreError
-from ledger.stores.services import first_answer
+from ledger.stores.services import wait_for_first_answer
 
 KEY = "c2VjcmV0LWtleS1vZi1ub2JvZHk="
 
@@ -39,7 +39,7 @@ def test_a_server_that_does_not_respond_is_named_in_time(
     url, given = f"{scheme}://bucket/lake", options(scheme, silent)
     begun = time.monotonic()
     with pytest.raises(StoreError) as raised:
-        first_answer(lambda: ledger.open(url, given), url, given, timeout_s=0.5)
+        wait_for_first_answer(lambda: ledger.open(url, given), url, given, timeout_s=0.5)
 
     assert time.monotonic() - begun < 5
     assert silent in str(raised.value)
@@ -54,7 +54,7 @@ def test_what_the_first_request_finds_wrong_is_raised_as_it_is() -> None:
 
     for url in ("/a/folder", "memory://here", "s3://bucket/lake"):
         with pytest.raises(NotFoundError, match="nothing there"):
-            first_answer(ask, url, {})
+            wait_for_first_answer(ask, url, {})
 
 
 def test_a_clients_own_timeout_is_no_time_that_ran_out_here() -> None:
@@ -62,4 +62,4 @@ def test_a_clients_own_timeout_is_no_time_that_ran_out_here() -> None:
         raise TimeoutError("the client's")
 
     with pytest.raises(TimeoutError, match="the client's"):
-        first_answer(ask, "s3://bucket/lake", {})
+        wait_for_first_answer(ask, "s3://bucket/lake", {})

@@ -64,7 +64,7 @@ def test_others_are_let_in_once_a_file_shows_and_before_it_is_durable(tmp_path: 
     store.at_sync = lambda: seen.append((store.read(FIRST), is_free(store)))
 
     with turn_of(store) as turn:
-        turn.ends_with(FIRST)
+        turn.announce_last_create(FIRST)
         assert not is_free(store)
         assert store.create(FIRST, b"1")
         assert is_free(store)
@@ -77,10 +77,10 @@ def test_a_continuing_writer_holds_the_lock_to_its_end(tmp_path: Path) -> None:
     store.at_sync = lambda: seen.append(is_free(store))
 
     with turn_of(store) as turn:
-        turn.goes_on_with(FIRST)
+        turn.announce_create(FIRST)
         assert store.create(FIRST, b"1")
         assert not is_free(store)
-        turn.ends_with(SECOND)
+        turn.announce_last_create(SECOND)
         assert store.create(SECOND, b"2")
 
     assert seen == [False, True]
@@ -91,13 +91,13 @@ def test_nobody_is_let_in_where_the_key_exists_or_is_another(tmp_path: Path) -> 
     store = disk(tmp_path)
 
     with turn_of(store) as turn:
-        turn.ends_with("t/log/0")
+        turn.announce_last_create("t/log/0")
         assert not store.create("t/log/0", b"mine")
         assert not is_free(store)
-        turn.ends_with(FIRST)
+        turn.announce_last_create(FIRST)
         assert store.create(SECOND, b"2")
         assert not is_free(store)
-        turn.ends_with("t/log/3")
+        turn.announce_last_create("t/log/3")
         assert store.create(FIRST, b"1"), "what was said last counts"
         assert not is_free(store)
 
@@ -108,7 +108,7 @@ def test_what_another_thread_creates_ends_no_turn_of_this_one(tmp_path: Path) ->
     store = disk(tmp_path)
 
     with turn_of(store) as turn, ThreadPoolExecutor(1) as other:
-        turn.ends_with(FIRST)
+        turn.announce_last_create(FIRST)
         assert other.submit(store.create, FIRST, b"1").result(10)
         assert not is_free(store)
 
@@ -117,7 +117,7 @@ def test_a_turn_that_is_over_ends_no_later_one(tmp_path: Path) -> None:
     store = disk(tmp_path)
 
     with turn_of(store) as turn:
-        turn.ends_with(FIRST)
+        turn.announce_last_create(FIRST)
         assert store.create(FIRST, b"1")
         later = store.lock(LOCK)
         # Most likely under the number that the first one's file had.
@@ -126,7 +126,7 @@ def test_a_turn_that_is_over_ends_no_later_one(tmp_path: Path) -> None:
     later.__exit__(None, None, None)
 
     with turn_of(store) as turn:
-        turn.ends_with(SECOND)
+        turn.announce_last_create(SECOND)
     with store.lock(LOCK):
         assert store.create(SECOND, b"2")
         assert not is_free(store), "what the turn before was to end with"
@@ -138,7 +138,7 @@ def test_a_file_shows_in_a_turn_only_once_the_one_before_it_is_durable(tmp_path:
 
     def create(key: str, of: LocalStore) -> bool:
         with turn_of(of) as turn:
-            turn.ends_with(key)
+            turn.announce_last_create(key)
             return of.create(key, b"x")
 
     def at_sync() -> None:
@@ -169,7 +169,7 @@ def test_where_folders_cannot_be_locked_a_turn_lasts_to_its_end(
     monkeypatch.setattr(fcntl, "flock", of_files_alone)
 
     with turn_of(store) as turn:
-        turn.ends_with(FIRST)
+        turn.announce_last_create(FIRST)
         assert store.create(FIRST, b"1")
         assert not is_free(store)
     assert is_free(store)
@@ -193,11 +193,11 @@ def test_a_child_forked_while_its_parent_waits_for_the_disk_keeps_nobody_waiting
 
     store.at_sync = at_sync
     with turn_of(store) as turn:
-        turn.ends_with(FIRST)
+        turn.announce_last_create(FIRST)
         assert store.create(FIRST, b"1")
     try:
         with turn_of(others) as turn:
-            turn.ends_with(SECOND)
+            turn.announce_last_create(SECOND)
             assert others.create(SECOND, b"2")
         assert os.waitpid(children[0], os.WNOHANG) == (0, 0), "the child is there"
     finally:
@@ -222,7 +222,7 @@ def test_a_lock_excludes_where_only_what_is_open_for_writing_can_be_locked_as_on
         turn = store.lock(LOCK)
         held = turn.__enter__()
         assert held is not None
-        held.ends_with(FIRST)
+        held.announce_last_create(FIRST)
         assert store.create(FIRST, b"1")
     assert not is_free(store), "a folder cannot be locked there, so that it lasts to its end"
     turn.__exit__(None, None, None)
@@ -258,5 +258,5 @@ def test_where_nothing_can_be_locked_nobody_waits(
     monkeypatch.setattr(fcntl, "flock", refuse)
 
     with turn_of(store) as one, turn_of(store):
-        one.ends_with(FIRST)
+        one.announce_last_create(FIRST)
         assert store.create(FIRST, b"1")

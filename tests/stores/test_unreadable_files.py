@@ -9,7 +9,7 @@ import pytest
 import ledger
 from ledger import AlreadyExistsError, LedgerError, NotFoundError, Schema, StoreError, Table
 from ledger.files import data_files, read_footers
-from ledger.stores.object_errors import Answer, answer_of, reading
+from ledger.stores.object_errors import Answer, classify_failure, reading
 from tests.stores.servers.buckets import BUCKET, S3Server, root
 
 _numbers = itertools.count()
@@ -103,4 +103,4 @@ def test_what_was_being_handled_when_a_request_failed_says_nothing_of_it() -> No
     """The errors of the ledger have names that a client's have, too."""
     failed = ConnectionResetError("lost")
     failed.__context__ = AlreadyExistsError("a table")
-    assert answer_of(failed) is Answer.UNKNOWN
+    assert classify_failure(failed) is Answer.UNKNOWN

@@ -9,23 +9,30 @@ from cyclopts import Parameter
 
 from ledger.audit.difference import TableDiff, as_json
 from ledger.audit.undo import Undoing
-from ledger.cli.changes import CHANGE_OPTIONS, changes_of
+from ledger.cli.changes import CHANGE_OPTIONS, changes_from_options
 from ledger.cli.commands.tables import renamed
 from ledger.cli.exits import UsageError
-from ledger.cli.options import CommitFlags, InstantFlags, LedgerFlags, TableName, as_written, pairs
+from ledger.cli.options import (
+    CommitFlags,
+    InstantFlags,
+    LedgerFlags,
+    TableName,
+    options_as_texts,
+    pairs,
+)
 from ledger.cli.output import Document, Screen
 from ledger.cli.phrases import committed, plain
 from ledger.decide.operations import in_words
 from ledger.events.schema import DropPrimaryKey, SchemaChange, SpecChange, UpdateComment
 from ledger.model.errors import FormatError, InvalidChangeError
-from ledger.model.names import shown_path
+from ledger.model.names import quote_path
 from ledger.plan import ChangePlan, Verdict, refusal_record
 from ledger.sql.statement import RenameStatement, parse
 
 Written = Annotated[
     tuple[str, ...],
     # One parameter with many names keeps the order of the command line.
-    Parameter(name=CHANGE_OPTIONS, converter=as_written, negative="", show=False),
+    Parameter(name=CHANGE_OPTIONS, converter=options_as_texts, negative="", show=False),
 ]
 DroppingPrimaryKey = Annotated[
     bool,
@@ -71,24 +78,28 @@ def alter(
             --add "address.zip STRING AFTER city" \
             --message "split the address" --commit-id split-1
     """  # noqa: E501 - a table's row is one line
-    changes = wanted_changes(pairs(change), drop_primary_key)
+    changes = changes_of_command_line(pairs(change), drop_primary_key)
     table = place.table(name)
     done = table.alter(changes, **writing.options())
     committed(place.screen, table, done, writing)
-    for path, text in columns_meant(changes, done.state.schema.names):
+    for path, text in misplaced_column_comments(changes, done.state.schema.names):
         place.screen.notice(
             f"{path}={text} is now the comment of the table; to set the comment of column {path}, "
             f'write --column-comment "{path}={text}"'
         )
 
 
-def columns_meant(
+def misplaced_column_comments(
     changes: Iterable[SchemaChange | SpecChange], names: Collection[str]
 ) -> Iterator[tuple[str, str]]:
     """Yield column and text of each table comment that looks like a column comment.
 
     Example:
-        >>> list(columns_meant([UpdateComment("id=a number"), UpdateComment("a=b")], ["id"]))
+        >>> list(
+        ...     misplaced_column_comments(
+        ...         [UpdateComment("id=a number"), UpdateComment("a=b")], ["id"]
+        ...     )
+        ... )
         [('id', 'a number')]
     """
     for change in changes:
@@ -98,7 +109,7 @@ def columns_meant(
                 yield name, text
 
 
-def wanted_changes(
+def changes_of_command_line(
     written: Sequence[tuple[str, str]],
     drop_primary_key: bool,  # noqa: FBT001 - the option's value
 ) -> list[SchemaChange | SpecChange]:
@@ -108,7 +119,7 @@ def wanted_changes(
         UsageError: There are no changes, or a value does not have the form of its option.
     """
     changes: list[SchemaChange | SpecChange] = [DropPrimaryKey()] if drop_primary_key else []
-    changes += changes_of(written)
+    changes += changes_from_options(written)
     if not changes:
         raise UsageError('no change is given; for example: --add "zip STRING"')
     return changes
@@ -150,7 +161,7 @@ def sql(
     if isinstance(read, RenameStatement):
         new_name = ".".join(read.new_name)
         done = place.open().rename_table(name, new_name, **writing.options())
-        renamed(place.screen, name, new_name, done, shown_path(read.table))
+        renamed(place.screen, name, new_name, done, quote_path(read.table))
         return
     table = place.table(name)
     committed(place.screen, table, table.sql(statement, **writing.options()), writing)
@@ -176,17 +187,18 @@ def plan(
     Example:
         lakeledger plan shop.orders --add "note STRING" --drop address.city
     """
-    changes = wanted_changes(pairs(change), drop_primary_key)
+    changes = changes_of_command_line(pairs(change), drop_primary_key)
     table = place.table(name)
     planned = table.plan(changes)
     place.screen.result(
-        {"table": name, **_document(planned)}, lambda screen: _text(screen, name, planned)
+        {"table": name, **_plan_document(planned)},
+        lambda screen: _print_plan(screen, name, planned),
     )
     for refusal in planned.refusals:
         raise refusal
 
 
-def _document(planned: ChangePlan) -> Document:
+def _plan_document(planned: ChangePlan) -> Document:
     before, after = planned.before, planned.after
     return {
         "version": before.version,
@@ -197,11 +209,11 @@ def _document(planned: ChangePlan) -> Document:
             for each in planned.differences
         ],
         "events": [plain(each) for each in planned.events],
-        "formats": {each.format: _verdict(each) for each in planned.verdicts},
+        "formats": {each.format: _verdict_document(each) for each in planned.verdicts},
     }
 
 
-def _verdict(verdict: Verdict) -> Document:
+def _verdict_document(verdict: Verdict) -> Document:
     return {
         "isDeclared": verdict.is_declared,
         "isAllowed": verdict.is_allowed,
@@ -211,7 +223,7 @@ def _verdict(verdict: Verdict) -> Document:
     }
 
 
-def _text(screen: Screen, name: str, planned: ChangePlan) -> None:
+def _print_plan(screen: Screen, name: str, planned: ChangePlan) -> None:
     screen.line(f"{name} at version {planned.before.version}; nothing was written")
     if not planned.events:
         screen.line("  nothing: everything requested is already in place")
@@ -224,7 +236,7 @@ def _text(screen: Screen, name: str, planned: ChangePlan) -> None:
         ("what", "before", "after"),
         [(each.what, each.before, each.after) for each in planned.differences],
     )
-    screen.table(("format", "declared", "verdict", "files"), map(_row, planned.verdicts))
+    screen.table(("format", "declared", "verdict", "files"), map(_verdict_row, planned.verdicts))
     if planned.warnings:
         screen.heading("Known defects of readers")
     for said in planned.warnings:
@@ -250,7 +262,7 @@ def _unique_messages(refusals: Iterable[InvalidChangeError]) -> Iterator[str]:
         yield f"{first}{more}{rest}"
 
 
-def _row(verdict: Verdict) -> tuple[str, str, str, str]:
+def _verdict_row(verdict: Verdict) -> tuple[str, str, str, str]:
     count = len(verdict.refusals)
     said = "allowed" if not count else f"rejected by {count} rule{'s'[: count > 1]}"
     files = "" if verdict.files is None else ", ".join(verdict.files) or "none"
@@ -296,7 +308,7 @@ def undo(
         committed(place.screen, table, appended, writing)
         return
     plan = table.plan_undo(version, transaction=transaction)
-    _show(place.screen, name, f"undoing version {version}", plan)
+    _show_undo_plan(place.screen, name, f"undoing version {version}", plan)
 
 
 def revert(
@@ -331,11 +343,13 @@ def revert(
         committed(place.screen, table, appended, writing)
         return
     then = when.of(table)
-    _show(place.screen, name, f"reverting to version {then.version}", table.plan_revert(then))
+    _show_undo_plan(
+        place.screen, name, f"reverting to version {then.version}", table.plan_revert(then)
+    )
 
 
-def _show(screen: Screen, name: str, what: str, plan: Undoing) -> None:
-    screen.result(_undo_document(name, plan), lambda to: _print(to, name, what, plan))
+def _show_undo_plan(screen: Screen, name: str, what: str, plan: Undoing) -> None:
+    screen.result(_undo_document(name, plan), lambda to: _print_undo_plan(to, name, what, plan))
     if not plan.is_possible:
         raise InvalidChangeError(f"{what} of {name} is not possible: {'; '.join(plan.reasons)}")
 
@@ -353,7 +367,7 @@ def _undo_document(name: str, plan: Undoing) -> Document:
     return document
 
 
-def _print(screen: Screen, name: str, what: str, plan: Undoing) -> None:
+def _print_undo_plan(screen: Screen, name: str, what: str, plan: Undoing) -> None:
     screen.line(f"{what} of {name} at version {plan.before.version}; nothing was written")
     for change in plan.migration.changes:
         screen.line(f"  {in_words(change)}")

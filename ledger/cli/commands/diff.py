@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from ledger.audit.blame import Blame, flat
+from ledger.audit.blame import Blame, flatten_blames
 from ledger.audit.difference import TableDiff
 from ledger.audit.listings import Sums, changed_partitions, partition_sums
 from ledger.cli.options import InstantFlags, LedgerFlags, TableName, read_instant
@@ -46,18 +46,18 @@ def diff(
     """
     lake = place.open()
     table = lake.table(name)
-    one, two = _instant(lake, table, before), _instant(lake, table, after)
+    one, two = _table_at_text(lake, table, before), _table_at_text(lake, table, after)
     found = table.diff(one, two)
     counted: list[_Partition] = []
     if partitions:
         sums = (partition_sums(each.state, each.files) for each in (one, two))
         counted = changed_partitions(*sums)
     place.screen.result(
-        _document(name, found, counted), lambda to: _print(to, name, found, counted)
+        _diff_document(name, found, counted), lambda to: _print_diff(to, name, found, counted)
     )
 
 
-def _instant(lake: Ledger, table: Table, text: str) -> TableAt:
+def _table_at_text(lake: Ledger, table: Table, text: str) -> TableAt:
     """Return the table, or another table, at the instant that a text names.
 
     Raises:
@@ -75,7 +75,7 @@ def _instant(lake: Ledger, table: Table, text: str) -> TableAt:
     )
 
 
-def _document(name: str, found: TableDiff, counted: list[_Partition]) -> Document:
+def _diff_document(name: str, found: TableDiff, counted: list[_Partition]) -> Document:
     migration = found.migration
     document: dict[str, Any] = {
         "table": name,
@@ -97,7 +97,7 @@ def _document(name: str, found: TableDiff, counted: list[_Partition]) -> Documen
     return document
 
 
-def _print(screen: Screen, name: str, found: TableDiff, counted: list[_Partition]) -> None:
+def _print_diff(screen: Screen, name: str, found: TableDiff, counted: list[_Partition]) -> None:
     screen.line(f"{name}: version {found.before.version} to {found.after.version}")
     if not found:
         screen.line("  no differences")
@@ -140,11 +140,11 @@ def blame(
         lakeledger blame shop.flights --column tailnum
     """
     found = place.table(name).blame(column)
-    documents = (_blamed(each) for each in flat(found))
+    documents = (_blame_document(each) for each in flatten_blames(found))
     place.screen.results("blame", documents, lambda to: _print_blame(to, name, tuple(found)))
 
 
-def _blamed(blame: Blame) -> Document:
+def _blame_document(blame: Blame) -> Document:
     return {
         "subject": blame.subject,
         "fieldId": blame.field_id,
@@ -176,7 +176,7 @@ def _print_blame(screen: Screen, name: str, found: tuple[Blame, ...]) -> None:
     screen.line(f"{name}: commits behind the current definition", style="bold")
     screen.table(
         ("what", "by version", "time (UTC)", "author", "why", "how"),
-        (row for each in flat(found) for row in _blame_rows(each)),
+        (row for each in flatten_blames(found) for row in _blame_rows(each)),
     )
 
 
@@ -186,11 +186,11 @@ def _blame_rows(blame: Blame) -> Iterator[tuple[Cell, ...]]:
         how = each.aspect if each.value is None else f"{each.aspect}: {each.value}"
         if each.repeats:
             how += f" (and set to the same value {each.repeats} more times)"
-        yield _row(subject, each.cause.version, each.cause, how)
+        yield _blame_row(subject, each.cause.version, each.cause, how)
         subject = ""
     if blame.died is not None:
-        yield _row(subject, blame.died.version, blame.died, "dropped")
+        yield _blame_row(subject, blame.died.version, blame.died, "dropped")
 
 
-def _row(subject: str, version: int, cause: Any, how: str) -> tuple[Cell, ...]:
+def _blame_row(subject: str, version: int, cause: Any, how: str) -> tuple[Cell, ...]:
     return subject, str(version), moment(cause.time_millis), cause.author, cause.message, how

@@ -10,13 +10,13 @@ from typing import Annotated, Any, Final, TypeAlias
 from cyclopts import Parameter
 
 from ledger.cli.exits import UsageError
-from ledger.cli.options import Answers, CommitFlags, LedgerFlags, read_time
+from ledger.cli.options import CommitFlags, CommitIdLookup, LedgerFlags, read_time
 from ledger.cli.output import Screen, progress_reports
-from ledger.cli.phrases import again, log_of
+from ledger.cli.phrases import again, stream_log_of
 from ledger.events.table import ClockCorrected
-from ledger.history.erasure import Erasure, Remaining
+from ledger.history.erasure import Erasure, RemainingValues
 from ledger.ledger import Ledger
-from ledger.log.clock import is_far
+from ledger.log.clock import is_clock_far_off
 from ledger.log.request import Appended, CommitOptions
 from ledger.log.time_travel import at_version
 from ledger.model.errors import InvalidChangeError
@@ -98,7 +98,7 @@ def erase(  # noqa: PLR0913 - each is an option of its own
         recorded = {"by": by, "commit_id": commit_id}
         done = lake.erase(**sought, **recorded, message=message, on_progress=report)
     document = {"dryRun": dry_run, **_erasure_document(done)}
-    place.screen.result(document, lambda to: _print(to, done, dry_run=dry_run))
+    place.screen.result(document, lambda to: _print_erasure(to, done, dry_run=dry_run))
 
 
 def _erasure_document(done: Erasure) -> dict[str, Any]:
@@ -107,13 +107,13 @@ def _erasure_document(done: Erasure) -> dict[str, Any]:
         "transactions": done.transactions,
         "version": done.version,
         "repeated": done.repeated,
-        "remaining": [_document(each) for each in done.remaining],
+        "remaining": [_remaining_document(each) for each in done.remaining],
         "unrendered": list(done.unrendered),
         "unreached": list(COPIES),
     }
 
 
-def _document(remaining: Remaining) -> dict[str, Any]:
+def _remaining_document(remaining: RemainingValues) -> dict[str, Any]:
     return {
         "stream": remaining.stream,
         "versions": list(remaining.versions),
@@ -122,7 +122,7 @@ def _document(remaining: Remaining) -> dict[str, Any]:
     }
 
 
-def _print(screen: Screen, done: Erasure, *, dry_run: bool) -> None:
+def _print_erasure(screen: Screen, done: Erasure, *, dry_run: bool) -> None:
     if not done.values:
         screen.line("no such values are stored outside the log; there is nothing to erase")
     else:
@@ -140,16 +140,16 @@ def _print(screen: Screen, done: Erasure, *, dry_run: bool) -> None:
             screen.line(f"{each.stream} could not be searched: {each.problem}")
         if each.versions:
             screen.line(
-                f"{each.stream} keeps the data in its log permanently: {_some(each.versions)}"
+                f"{each.stream} keeps the data in its log permanently: {_join_first(each.versions)}"
             )
         if each.paths:
-            screen.line(f"  in paths of data files: {_some(each.paths)}")
+            screen.line(f"  in paths of data files: {_join_first(each.paths)}")
     screen.line("not erased:")
     for copy in COPIES:
         screen.line(f"  {copy}")
 
 
-def _some(things: tuple[object, ...]) -> str:
+def _join_first(things: tuple[object, ...]) -> str:
     shown = ", ".join(str(each) for each in things[:_MOST_SHOWN])
     more = len(things) - _MOST_SHOWN
     return f"{shown} and {more:,} more" if more > 0 else shown
@@ -189,40 +189,40 @@ def correct_clock(
     latest = None if true_time is None else read_time(true_time)
     lake = place.open()
     found: list[dict[str, Any]] = []
-    for stream_name, stream in _streams(lake, name):
-        is_due = partial(_is_due, stream) if name is None else _always
+    for stream_name, stream in _requested_streams(lake, name):
+        is_due = partial(_is_correction_due, stream) if name is None else _is_always_due
         if dry_run and is_due():
-            found.append(_facts(stream_name, stream.plan_clock_correction(latest)))
+            found.append(_correction_facts(stream_name, stream.plan_clock_correction(latest)))
         if not dry_run:
-            handle: HasHandle[Answers[Appended[Any]]] = stream
-            ask = partial(_correct, stream, latest, is_due)
+            handle: HasHandle[CommitIdLookup[Appended[Any]]] = stream
+            ask = partial(_correct_if_due, stream, latest, is_due)
             done = writing.once(handle, ["correct-clock", true_time], ask)
-            found += [] if done is None else _came_to(stream_name, stream, done)
+            found += [] if done is None else _clock_corrections_in(stream_name, stream, done)
     place.screen.result(
         {"dryRun": dry_run, "streams": found}, lambda to: _print_correction(to, found)
     )
 
 
-def _streams(lake: Ledger, name: str | None) -> list[tuple[str, _Stream]]:
+def _requested_streams(lake: Ledger, name: str | None) -> list[tuple[str, _Stream]]:
     if name is not None:
         return [(name, lake if name == _CATALOG else lake.table(name))]
     return [(_CATALOG, lake), *((str(each), lake.table(each)) for each in lake.state.tables)]
 
 
-def _always() -> bool:
+def _is_always_due() -> bool:
     return True
 
 
-def _is_due(stream: _Stream) -> bool:
+def _is_correction_due(stream: _Stream) -> bool:
     """Return whether a stream is far enough ahead to be corrected by default."""
     try:
         plan = stream.plan_clock_correction()
     except InvalidChangeError:
         return False
-    return is_far(plan.recorded_millis - plan.true_time_millis)
+    return is_clock_far_off(plan.recorded_millis - plan.true_time_millis)
 
 
-def _correct(
+def _correct_if_due(
     stream: _Stream,
     latest: datetime | int | None,
     is_due: Callable[[], bool],
@@ -231,9 +231,11 @@ def _correct(
     return stream.correct_clock(latest, **options) if is_due() else None
 
 
-def _came_to(name: str, stream: _Stream, done: Appended[Any]) -> Iterator[dict[str, Any]]:
+def _clock_corrections_in(
+    name: str, stream: _Stream, done: Appended[Any]
+) -> Iterator[dict[str, Any]]:
     """Yield the corrections of a commit; none if a concurrent commit made them."""
-    log = log_of(stream)
+    log = stream_log_of(stream)
     for each in log.commit_at(done.version).transactions:
         for event in each.events:
             if isinstance(event, ClockCorrected):
@@ -241,10 +243,14 @@ def _came_to(name: str, stream: _Stream, done: Appended[Any]) -> Iterator[dict[s
                 plan = ClockPlan(
                     event.first_version, then.version, then.effective_millis, event.true_time_millis
                 )
-                yield {**_facts(name, plan), "version": done.version, "repeated": done.repeated}
+                yield {
+                    **_correction_facts(name, plan),
+                    "version": done.version,
+                    "repeated": done.repeated,
+                }
 
 
-def _facts(stream: str, plan: ClockPlan) -> dict[str, Any]:
+def _correction_facts(stream: str, plan: ClockPlan) -> dict[str, Any]:
     return {
         "stream": stream,
         "firstVersion": plan.first_version,

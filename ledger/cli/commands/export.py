@@ -136,7 +136,7 @@ _INTO = Group("Target (at most one; default: print each commit)", sort_key=10)
 
 @Parameter(name="*", group=_INTO)
 @frozen
-class Into:
+class ReplayTarget:
     """Target of a replay."""
 
     into: Annotated[
@@ -161,7 +161,7 @@ def replay(
         Parameter(help="Last commit: a version, or a value of --at; default: the newest."),
     ] = None,
     first: Annotated[int, Parameter(help="First version to print.")] = 0,
-    into: Into = Into(),
+    into: ReplayTarget = ReplayTarget(),
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Replay a table up to a version: print its commits, or write an export, a ledger or files.
@@ -179,20 +179,20 @@ def replay(
     if (into.into is not None) + (into.into_ledger is not None) + into.lines > 1:
         raise UsageError("give one of --into, --into-ledger and --lines")
     table, screen = place.table(name), place.screen
-    until = None if to is None else _when(to).of(table)
+    until = None if to is None else _parse_instant(to).of(table)
     found = table.replay(first=first, until=until)
     if into.into is not None:
         kind, folder = into.into
         with screen.progress("replaying") as progress:
             where = found.into_files(kind, folder, on_progress=progress)
         facts: dict[str, Any] = {"format": kind, "folder": where}
-        _say(screen, name, found, facts, f"{kind} files in {where}")
+        _print_replay_target(screen, name, found, facts, f"{kind} files in {where}")
     elif into.into_ledger is not None:
         url = into.into_ledger
         report = progress_reports(screen, _REPLAYING)
         done = found.into_ledger(url, place.storage_options(), report=report)
         facts = {"url": url, "ledgerId": done.ledger_id, "commitsWritten": done.written}
-        _say(screen, name, found, facts, f"a ledger of its own in {url}")
+        _print_replay_target(screen, name, found, facts, f"a ledger of its own in {url}")
     elif into.lines:
         if sys.stdout.isatty():
             raise UsageError(
@@ -201,16 +201,18 @@ def replay(
         found.into_lines(sys.stdout.buffer, report=progress_reports(screen, _REPLAYING))
         sys.stdout.buffer.flush()
     else:
-        screen.results("steps", map(_replay_document, found), lambda to: _show(to, found))
+        screen.results("steps", map(_replay_document, found), lambda to: _print_replay(to, found))
 
 
-def _when(text: str) -> InstantFlags:
+def _parse_instant(text: str) -> InstantFlags:
     """Parse an instant; a plain number is a version."""
     number = whole_number(text)
     return InstantFlags(at=text) if number is None else InstantFlags(version=number)
 
 
-def _say(screen: Screen, name: str, found: Replay, facts: dict[str, Any], what: str) -> None:
+def _print_replay_target(
+    screen: Screen, name: str, found: Replay, facts: dict[str, Any], what: str
+) -> None:
     document = {"table": name, "version": found.last, **facts}
     said = f"{name} at version {found.last}, as {what}"
     screen.result(document, lambda to: to.line(said))
@@ -220,22 +222,22 @@ def _replay_document(step: Step) -> dict[str, Any]:
     document: dict[str, Any] = plain(step.commit)
     document["differences"] = [
         {"what": what, "before": before, "after": after}
-        for what, before, after in _differences(step)
+        for what, before, after in _difference_rows(step)
     ]
     return document
 
 
-def _differences(step: Step) -> Iterator[tuple[str, str | None, str | None]]:
+def _difference_rows(step: Step) -> Iterator[tuple[str, str | None, str | None]]:
     diff = step.diff
     for each in () if diff is None else diff.rows:
         yield each.what, each.before, each.after
 
 
-def _show(screen: Screen, found: Replay) -> None:
+def _print_replay(screen: Screen, found: Replay) -> None:
     for step in found:
         for version, at, author, message, said in rows([step.commit]):
             head = "  ".join(str(each) for each in (version, at, author, message) if each)
             if head:
                 screen.line(head)
             screen.line(f"  {said}")
-        screen.table(("what", "before", "after"), list(_differences(step)))
+        screen.table(("what", "before", "after"), list(_difference_rows(step)))

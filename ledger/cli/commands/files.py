@@ -7,12 +7,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ledger.cli.changes import key_and_value
+from ledger.cli.changes import split_key_and_value
 from ledger.cli.exits import UsageError
 from ledger.cli.options import CommitFlags, LedgerFlags, OnBranch, TableName
-from ledger.cli.phrases import committed, unchanged
+from ledger.cli.phrases import committed, print_unchanged
 from ledger.decide.changes import Isolation
-from ledger.files.register import expand, ledger_names
+from ledger.files.register import expand_paths_to_files, ledger_names
 from ledger.log.request import Appended, CommitOptions
 from ledger.state.table import TableState
 from ledger.stores.file_access import open_location
@@ -64,7 +64,7 @@ def add_files(
         else:
             appended = line.add_files(paths, report, **writing.options())
     if appended is None:
-        unchanged(screen, table, "it already has all of these files")
+        print_unchanged(screen, table, "it already has all of these files")
         return
     committed(screen, table, appended, writing)
 
@@ -105,7 +105,7 @@ def overwrite(
         )
     table = place.table(name)
     screen = place.screen
-    values = dict(key_and_value(each) for each in where) or None
+    values = dict(split_key_and_value(each) for each in where) or None
     line = table if branch is None else table.branch(branch)
     # In an erasable ledger a digest of the values would allow guessing them.
     said = sorted(values or ()) if table.state.keeps_outside else values
@@ -145,14 +145,18 @@ def delete_files(
     done = writing.once(
         table,
         ["delete-files", paths, branch],
-        lambda options: line.delete_files(_as_added(table, line.at(), paths, place), **options),
+        lambda options: line.delete_files(
+            _resolve_stored_paths(table, line.at(), paths, place), **options
+        ),
     )
     committed(place.screen, table, done, writing)
 
 
-def _as_added(table: Table, at: TableAt, paths: Sequence[str], place: LedgerFlags) -> list[str]:
+def _resolve_stored_paths(
+    table: Table, at: TableAt, paths: Sequence[str], place: LedgerFlags
+) -> list[str]:
     """Resolve paths to the paths that the table stores; keep those that it stores as given."""
-    live = handle_of(table).live.lookup_at(list(paths), at.state)
+    live = handle_of(table).live.lookup_live_files_at(list(paths), at.state)
     options = place.storage_options()
     names: list[str] = []
     for path in paths:
@@ -160,6 +164,8 @@ def _as_added(table: Table, at: TableAt, paths: Sequence[str], place: LedgerFlag
             names.append(path)
             continue
         there, inside = open_location(path, options)
-        files = expand([path], options).infos if set("*?[") & set(inside) else [inside]
+        files = (
+            expand_paths_to_files([path], options).infos if set("*?[") & set(inside) else [inside]
+        )
         names += [ledger_names(each, there, handle_of(table).live.names)[0] for each in files]
     return names

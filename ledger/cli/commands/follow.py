@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from attrs import define, field
 from cyclopts import Parameter
 
-from ledger.cli.exits import Stop, ends_between_rounds
+from ledger.cli.exits import Stop, stop_flag_between_rounds
 from ledger.cli.options import LedgerFlags, tables_of
 from ledger.cli.output import Screen, as_json
 from ledger.following.files import advance
@@ -46,10 +46,10 @@ def follow(
     Example:
         lakeledger follow --once
     """
-    following = _Following(place.open(), place.screen, names)
-    with ends_between_rounds() as stop:
+    following = _FollowRounds(place.open(), place.screen, names)
+    with stop_flag_between_rounds() as stop:
         if once:
-            is_done = following.to_newest(stop)
+            is_done = following.advance_to_newest(stop)
         else:
             is_done = True
             while following.round(stop) or not stop.wait(interval):
@@ -62,7 +62,7 @@ def follow(
 
 
 @define
-class _Following:
+class _FollowRounds:
     """Rounds over the tables of a ledger.
 
     Attributes:
@@ -88,27 +88,27 @@ class _Following:
     def round(self, stop: Stop) -> bool:
         """Advance every table by a step; return whether more is left and no stop is requested."""
         lacking = False
-        for name, table in self._there():
+        for name, table in self._tables_to_follow():
             if stop.asked:
                 return False
-            lacking = self._report_all(name, table) or lacking
+            lacking = self._advance_formats(name, table) or lacking
         return lacking and not stop.asked
 
-    def to_newest(self, stop: Stop) -> bool:
+    def advance_to_newest(self, stop: Stop) -> bool:
         """Advance every table to the version that is its newest at its turn.
 
         Returns:
             False if a stop was requested.
         """
-        for name, table in self._there():
+        for name, table in self._tables_to_follow():
             newest = table.state.version
-            while not stop.asked and self._report_all(name, table, newest):
+            while not stop.asked and self._advance_formats(name, table, newest):
                 pass
             if stop.asked:
                 return False
         return True
 
-    def _report_all(self, name: str, table: Table, newest: int | None = None) -> bool:
+    def _advance_formats(self, name: str, table: Table, newest: int | None = None) -> bool:
         """Advance each format of a table by a step; return whether more is left.
 
         Args:
@@ -120,29 +120,29 @@ class _Following:
             before = {each.format: each for each in table.freshness()}
             if all(not each.behind and each.problem is None for each in before.values()):
                 return False
-            return self._lacks_after_step(name, table, before, newest)
+            return self._advance_and_check_lag(name, table, before, newest)
         except (LedgerError, OSError) as error:
-            self._failed(name, "", error)
+            self._report_failure(name, "", error)
             return False
 
-    def _lacks_after_step(
+    def _advance_and_check_lag(
         self, name: str, table: Table, before: dict[str, Any], newest: int | None
     ) -> bool:
         begun = time.monotonic()
         lacking = False
         for format_name, reached in advance(handle_of(table)):
             if isinstance(reached, Exception):
-                self._failed(name, format_name, reached)
+                self._report_failure(name, format_name, reached)
                 continue
             self.problems.pop((name, format_name), None)
             earlier = before.get(format_name)
             if earlier is not None and reached > earlier.version:
-                self._report(name, format_name, reached, earlier)
+                self._report_advance(name, format_name, reached, earlier)
                 lacking = lacking or reached < (earlier.newest if newest is None else newest)
         self.seconds += time.monotonic() - begun
         return lacking
 
-    def _there(self) -> list[tuple[str, Table]]:
+    def _tables_to_follow(self) -> list[tuple[str, Table]]:
         """Return the tables to follow; forget tables that no longer exist."""
         entries = {
             each.table_id: each
@@ -158,14 +158,14 @@ class _Following:
                 try:
                     self.tables[table_id] = self.lake.table(entry.identifier)
                 except (LedgerError, OSError) as error:
-                    self._failed(str(entry.identifier), "", error)
+                    self._report_failure(str(entry.identifier), "", error)
         return [(str(entries[each].identifier), table) for each, table in self.tables.items()]
 
-    def _report(self, name: str, format_name: str, reached: int, earlier: Any) -> None:
+    def _report_advance(self, name: str, format_name: str, reached: int, earlier: Any) -> None:
         self.runs += 1
         self.commits += reached - max(0, earlier.version)
         lacked = reached - earlier.version
-        self._say(
+        self._print_report(
             {
                 "table": name,
                 "format": format_name,
@@ -177,14 +177,14 @@ class _Following:
             f"{earlier.millis / 1000:,.1f} s behind before)",
         )
 
-    def _failed(self, name: str, format_name: str, error: Exception) -> None:
+    def _report_failure(self, name: str, format_name: str, error: Exception) -> None:
         said = str(getattr(error, "message", error))
         text = f"{name}{f', {format_name}' if format_name else ''}: {said}"
         if self.problems.get((name, format_name)) != text:
             self.screen.notice(text)
         self.problems[name, format_name] = text
 
-    def _say(self, document: dict[str, Any], text: str) -> None:
+    def _print_report(self, document: dict[str, Any], text: str) -> None:
         if self.screen.output == "json":
             sys.stdout.write(as_json(document) + "\n")
         else:

@@ -49,13 +49,15 @@ def import_ledger(
     """
     lake = open_ledger(place.url(), place.storage_options(), trust=place.trust)
     report = progress_reports(place.screen, "importing {}: {:,} of {:,} commits")
-    with _opened(file) as lines:
+    with _open_export(file) as lines:
         done = import_lines(handle_of(lake).setting, lines, as_copy=copy, report=report)
-    place.screen.result(_document(lake.url, done), lambda to: _print(to, lake.url, done))
+    place.screen.result(
+        _import_document(lake.url, done), lambda to: _print_import(to, lake.url, done)
+    )
 
 
 @contextmanager
-def _opened(file: str) -> Iterator[IO[bytes]]:
+def _open_export(file: str) -> Iterator[IO[bytes]]:
     if file == "-":
         yield sys.stdin.buffer
         return
@@ -65,7 +67,7 @@ def _opened(file: str) -> Iterator[IO[bytes]]:
         yield lines
 
 
-def _document(url: str, done: ImportSummary) -> dict[str, Any]:
+def _import_document(url: str, done: ImportSummary) -> dict[str, Any]:
     document: dict[str, Any] = {
         "url": url,
         "ledgerId": done.ledger_id,
@@ -80,7 +82,7 @@ def _document(url: str, done: ImportSummary) -> dict[str, Any]:
     return {key: value for key, value in document.items() if value is not None}
 
 
-def _print(screen: Screen, url: str, done: ImportSummary) -> None:
+def _print_import(screen: Screen, url: str, done: ImportSummary) -> None:
     of = f", a copy of {done.copied_from}" if done.copied_from else ""
     screen.line(f"{url} has the ledger {done.ledger_id}{of}")
     screen.line(f"{done.written:,} commits were written")

@@ -16,14 +16,14 @@ from ledger.cli.exits import UsageError
 from ledger.cli.options import CommitFlags, LedgerFlags
 from ledger.cli.output import Screen
 from ledger.cli.phrases import again
-from ledger.decide.table_options import idle_marks
+from ledger.decide.table_options import ineffective_marks_reason
 from ledger.following.files import Freshness, freshness
 from ledger.formats import part
 from ledger.history.verifying.subject import Finding, Subject
 from ledger.history.verifying.surroundings import ahead as ahead_of
 from ledger.ledger import Ledger
 from ledger.ledger_handle import LedgerHandle
-from ledger.log.clock import check_clock, is_far, millis_ahead
+from ledger.log.clock import check_clock, is_clock_far_off, millis_ahead
 from ledger.log.layout import STREAM_FOLDER
 from ledger.log.request import RetryPolicy, fresh_id, now_millis
 from ledger.log.stream_log import StreamLog
@@ -33,8 +33,8 @@ from ledger.opening.ledger_file import ROOT_KEY, copied_from, id_of
 from ledger.relocation.moving import NEXT, SAID, Findings, copied_version, found
 from ledger.state.catalog import TableEntry
 from ledger.stores import Store, open_store
-from ledger.stores.factory import examine
-from ledger.stores.wrappers import trusting
+from ledger.stores.factory import check_store
+from ledger.stores.wrappers import with_trust
 from ledger.table_handle import TableHandle, handle_of
 
 _Flag = Parameter(negative="", show_default=False)
@@ -83,16 +83,16 @@ def move(
         raise UsageError("--alias changes no files; omit --rewrite")
     lake = place.open()
     findings = lake.inspect_location()
-    document = _document(findings, dry_run=dry_run)
+    document = _move_document(findings, dry_run=dry_run)
     if dry_run:
-        place.screen.result(document, lambda to: _print(to, findings))
+        place.screen.result(document, lambda to: _print_location(to, findings))
         return
-    document |= _print_findings(lake, writing, alias=alias, copy=copy, rewrite=rewrite)
+    document |= _record_location(lake, writing, alias=alias, copy=copy, rewrite=rewrite)
     document["ledgerId"] = lake.ledger_id
-    made, problems = ([], {}) if alias else _projected(lake)
+    made, problems = ([], {}) if alias else _project_relocated_files(lake)
     document["projected"] = made
     document["problems"] = problems
-    place.screen.result(document, lambda to: _print_done(to, lake, findings, document))
+    place.screen.result(document, lambda to: _print_move(to, lake, findings, document))
     if problems:
         said = "; ".join(f"{name}: {error}" for name, error in problems.items())
         raise StoreError(
@@ -101,7 +101,7 @@ def move(
         )
 
 
-def _print_findings(
+def _record_location(
     lake: Ledger, writing: CommitFlags, *, alias: bool, copy: bool, rewrite: bool
 ) -> dict[str, Any]:
     """Record a move, alias or copy; return the catalog's version and if it was recorded before."""
@@ -118,7 +118,7 @@ def _print_findings(
     return {"version": done.version, "repeated": done.repeated}
 
 
-def _projected(lake: Ledger) -> tuple[list[str], dict[str, str]]:
+def _project_relocated_files(lake: Ledger) -> tuple[list[str], dict[str, str]]:
     """Project the files again that point to another location than the ledger's.
 
     They are found on the store after the location was recorded, so that a retry completes an
@@ -136,7 +136,7 @@ def _projected(lake: Ledger) -> tuple[list[str], dict[str, str]]:
     return made, problems
 
 
-def document_of(findings: Findings) -> dict[str, Any]:
+def findings_document(findings: Findings) -> dict[str, Any]:
     """Return the findings about a ledger's location as plain JSON."""
     return {
         "here": findings.here,
@@ -150,8 +150,8 @@ def document_of(findings: Findings) -> dict[str, Any]:
     }
 
 
-def _document(findings: Findings, *, dry_run: bool) -> dict[str, Any]:
-    return {"dryRun": dry_run, **document_of(findings)}
+def _move_document(findings: Findings, *, dry_run: bool) -> dict[str, Any]:
+    return {"dryRun": dry_run, **findings_document(findings)}
 
 
 def said(findings: Findings) -> dict[str, str]:
@@ -170,14 +170,14 @@ def said(findings: Findings) -> dict[str, str]:
     return facts | {"next": findings.next_step}
 
 
-def _print(screen: Screen, findings: Findings) -> None:
+def _print_location(screen: Screen, findings: Findings) -> None:
     if not findings.is_elsewhere and not findings.ties:
         screen.line(f"{findings.here}: {SAID[findings.verdict]}; there is nothing to do")
         return
     screen.facts({"url": findings.here, **said(findings)})
 
 
-def _print_done(screen: Screen, lake: Ledger, findings: Findings, document: dict[str, Any]) -> None:
+def _print_move(screen: Screen, lake: Ledger, findings: Findings, document: dict[str, Any]) -> None:
     was = f"; before: {findings.recorded}" if findings.is_elsewhere else ""
     before = again(repeated=document["repeated"])
     screen.line(f"ledger {document['ledgerId']} is now at {lake.url}{was}{before}")
@@ -208,7 +208,7 @@ def init(
     if url is not None and place.ledger not in {None, url, os.environ.get("LAKELEDGER_URL")}:
         raise UsageError(f"two ledgers are given, {url} and {place.ledger}; give one")
     chosen = evolve(place, ledger=url or place.ledger)
-    lake = chosen.begun_or_not()
+    lake = chosen.open_maybe_uninitialized()
     known = lake.is_begun
     if known and erasable and not lake.is_erasable:
         raise UsageError(
@@ -247,26 +247,26 @@ def doctor(
     Example:
         lakeledger doctor lake
     """
-    store, place = _named(url, place)
-    done = _examined(store)
+    store, place = _store_and_flags(url, place)
+    done = _run_store_checks(store)
     ahead = millis_ahead(store, now_millis, RetryPolicy())
     failed = [str(each["check"]) for each in done if not each["holds"]]
     late: list[tuple[str, Finding]] = []
     unread: dict[str, str] = {}
-    if not failed and not is_far(ahead):
-        late += _ahead(store, place, unread)
-    healthy = not failed and not is_far(ahead) and not late
-    of_ledger = _of_ledger(store, place) if not failed else {}
+    if not failed and not is_clock_far_off(ahead):
+        late += _streams_ahead_of_clock(store, place, unread)
+    healthy = not failed and not is_clock_far_off(ahead) and not late
+    of_ledger = _ledger_ids(store, place) if not failed else {}
     root_location = _location_findings(store, place) if of_ledger else None
-    stale = _stale(store, place) if of_ledger else []
-    marks = dict(_idle_marks(store, place)) if of_ledger else {}
+    stale = _format_lags(store, place) if of_ledger else []
+    marks = dict(_personal_option_problems(store, place)) if of_ledger else {}
     place.screen.result(
         {
             "url": store.url,
             "healthy": healthy,
             "checks": done,
             **of_ledger,
-            **({} if root_location is None else {"place": document_of(root_location)}),
+            **({} if root_location is None else {"place": findings_document(root_location)}),
             "clock_millis_ahead": ahead,
             "following": [{"table": name, **each.document()} for name, each in stale],
             "idleMarks": [{"table": name, "what": each} for name, each in marks.items()],
@@ -277,13 +277,13 @@ def doctor(
         },
         lambda screen: screen.facts(
             {"url": store.url}
-            | _said_of(of_ledger)
+            | _ledger_id_facts(of_ledger)
             | ({} if root_location is None else said(root_location))
             | {
                 str(each["check"]): f"{'yes' if each['holds'] else 'NO'}, {each['millis']} ms"
                 for each in done
             }
-            | ({} if ahead is None else {"this machine's clock": _distance(ahead)})
+            | ({} if ahead is None else {"this machine's clock": _describe_clock_difference(ahead)})
             | {f"the times of {name}": f"NO, {each.what}" for name, each in late}
             | {
                 f"the times of {name}": f"cannot be read ({why}); see lakeledger verify"
@@ -303,12 +303,12 @@ def doctor(
         raise StoreError(f"{name} version {each.version}: {each.what}; {each.advice}")
 
 
-def _examined(store: Store) -> list[dict[str, object]]:
+def _run_store_checks(store: Store) -> list[dict[str, object]]:
     """Run the checks of a store and return their results in order."""
     done: list[dict[str, object]] = []
     start = time.perf_counter()
     try:
-        for check in examine(store, f"{STREAM_FOLDER}/doctor-{fresh_id()}"):
+        for check in check_store(store, f"{STREAM_FOLDER}/doctor-{fresh_id()}"):
             millis = round((time.perf_counter() - start) * 1000, 1)
             done.append({"check": check.claim, "holds": check.holds, "millis": millis})
             start = time.perf_counter()
@@ -317,25 +317,25 @@ def _examined(store: Store) -> list[dict[str, object]]:
     return done
 
 
-def _named(url: str | None, place: LedgerFlags) -> tuple[Store, LedgerFlags]:
+def _store_and_flags(url: str | None, place: LedgerFlags) -> tuple[Store, LedgerFlags]:
     chosen = evolve(place, ledger=url or place.ledger)
     return open_store(chosen.url(), chosen.storage_options()), chosen
 
 
-def _setting(store: Store, place: LedgerFlags) -> TableSetting:
+def _table_setting(store: Store, place: LedgerFlags) -> TableSetting:
     """Return the shared settings of the ledger's handles."""
-    trusted = trusting(store, place.trust)
+    trusted = with_trust(store, place.trust)
     return TableSetting(trusted, place.storage_options(), author="", trust=place.trust)
 
 
-def _ahead(
+def _streams_ahead_of_clock(
     store: Store, place: LedgerFlags, unread: dict[str, str]
 ) -> Iterator[tuple[str, Finding]]:
     """Yield the streams whose times are ahead of the clock, if there is a ledger.
 
     Streams that cannot be read are added to `unread`; `verify` reports their damage.
     """
-    setting = _setting(store, place)
+    setting = _table_setting(store, place)
     lake = LedgerHandle(setting)
     streams: list[TableEntry | None] = [None]
     with suppress(LedgerError, OSError):
@@ -358,7 +358,7 @@ def _ahead(
             yield name, found
 
 
-def _of_ledger(store: Store, place: LedgerFlags) -> dict[str, str]:
+def _ledger_ids(store: Store, place: LedgerFlags) -> dict[str, str]:
     """Return the id of the ledger and of its original; empty if there is no ledger."""
     body = store.read(ROOT_KEY)
     if body is None:
@@ -370,7 +370,7 @@ def _of_ledger(store: Store, place: LedgerFlags) -> dict[str, str]:
         return {}
     # Damage is reported by verify.
     with suppress(LedgerError, OSError):
-        state = LedgerHandle(_setting(store, place)).state
+        state = LedgerHandle(_table_setting(store, place)).state
         if state.ledger_id:
             found = {"ledgerId": state.ledger_id, "copiedFrom": state.copied_from}
     return found
@@ -379,22 +379,22 @@ def _of_ledger(store: Store, place: LedgerFlags) -> dict[str, str]:
 def _location_findings(store: Store, place: LedgerFlags) -> Findings | None:
     """Return the findings about the ledger's location; None if it cannot be read."""
     try:
-        return found(LedgerHandle(_setting(store, place)))
+        return found(LedgerHandle(_table_setting(store, place)))
     except (LedgerError, OSError):
         return None
 
 
-def _said_of(of_ledger: dict[str, str]) -> dict[str, str]:
+def _ledger_id_facts(of_ledger: dict[str, str]) -> dict[str, str]:
     copied = of_ledger.get("copiedFrom")
     said = {"ledger": of_ledger["ledgerId"]} if of_ledger else {}
     return said if copied is None else {**said, "a copy of": copied}
 
 
-def _stale(store: Store, place: LedgerFlags) -> list[tuple[str, Freshness]]:
+def _format_lags(store: Store, place: LedgerFlags) -> list[tuple[str, Freshness]]:
     """Return the lag of the followed formats by table, skipping tables that cannot be read."""
     found: list[tuple[str, Freshness]] = []
     with suppress(LedgerError):
-        setting = _setting(store, place)
+        setting = _table_setting(store, place)
         for entry in LedgerHandle(setting).state.tables.values():
             with suppress(LedgerError, OSError):
                 table = TableHandle(entry.identifier, entry.path, setting)
@@ -402,19 +402,19 @@ def _stale(store: Store, place: LedgerFlags) -> list[tuple[str, Freshness]]:
     return found
 
 
-def _idle_marks(store: Store, place: LedgerFlags) -> Iterator[tuple[str, str]]:
+def _personal_option_problems(store: Store, place: LedgerFlags) -> Iterator[tuple[str, str]]:
     """Yield problems of the option ledger.personal by table; it may come from a source."""
     with suppress(LedgerError):
-        setting = _setting(store, place)
+        setting = _table_setting(store, place)
         for entry in LedgerHandle(setting).state.tables.values():
             with suppress(LedgerError, OSError):
                 state = TableHandle(entry.identifier, entry.path, setting).state
-                said = idle_marks(state.schema, is_erasable=state.keeps_outside)
+                said = ineffective_marks_reason(state.schema, is_erasable=state.keeps_outside)
                 if said:
                     yield str(entry.identifier), said
 
 
-def _distance(ahead_millis: int) -> str:
+def _describe_clock_difference(ahead_millis: int) -> str:
     seconds = round(ahead_millis / 1000)
     if not seconds:
         return "equal to the store's, to the second"

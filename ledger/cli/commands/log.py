@@ -13,12 +13,18 @@ from attrs import evolve, frozen
 from cyclopts import Group, Parameter
 from msgspec.structs import replace
 
-from ledger.audit.entries import Entry, WantedEntries, entries, merged, wanted_of
-from ledger.cli.changes import whole_path
+from ledger.audit.entries import (
+    Entry,
+    EntryFilter,
+    entries,
+    make_entry_filter,
+    merge_entries_by_time,
+)
+from ledger.cli.changes import parse_column_path
 from ledger.cli.exits import UsageError
-from ledger.cli.options import LedgerFlags, OnBranch, one_or_more, read_time, tables_of
+from ledger.cli.options import LedgerFlags, OnBranch, check_one_or_more, read_time, tables_of
 from ledger.cli.output import Cell, Document, Screen
-from ledger.cli.phrases import log_of, phrases, plain, when
+from ledger.cli.phrases import phrases, plain, stream_log_of, when
 from ledger.events.commit import Commit
 from ledger.ledger import Ledger
 from ledger.log.request import ASKING_AGAIN
@@ -40,7 +46,7 @@ _LOOK_EVERY_S = 1.0
 
 @Parameter(name="*", group=_FILTERS)
 @frozen
-class Filters:
+class LogFilters:
     """Filters of log entries."""
 
     before: Annotated[int | None, Parameter(help="Only versions before this one; for paging.")] = (
@@ -68,7 +74,7 @@ class Filters:
 
     branch: OnBranch = None
 
-    def wanted(self, table: Table | None) -> WantedEntries:
+    def wanted(self, table: Table | None) -> EntryFilter:
         """Return the filters as a query of the log.
 
         Raises:
@@ -78,14 +84,14 @@ class Filters:
             raise UsageError("--column applies to one table; name the table")
         column = None
         if table is not None and self.column is not None:
-            column = table.column_id(whole_path(self.column))
-        return wanted_of(**self.asked(), column_id=column)
+            column = table.column_id(parse_column_path(self.column))
+        return make_entry_filter(**self.asked(), column_id=column)
 
     def asked(self) -> dict[str, Any]:
         """Return the filters as arguments of `Ledger.entries`."""
         return {
             "last": None if self.before is None else self.before - 1,
-            "since": None if self.since is None else _begin(self.since),
+            "since": None if self.since is None else _parse_begin(self.since),
             "until": None if self.until is None else millis(read_time(self.until)),
             "author": self.by,
             "kinds": self.kind,
@@ -94,7 +100,7 @@ class Filters:
         }
 
 
-def _begin(text: str) -> int:
+def _parse_begin(text: str) -> int:
     """Return the begin of a day or time; elsewhere a date is the end of its day."""
     is_day = len(text) == len("2013-01-31") and not text.isdecimal() and text != "yesterday"
     return millis(read_time(f"{text}T00:00:00" if is_day else text))
@@ -116,9 +122,9 @@ def log(  # noqa: PLR0913 - each is an option
     ] = False,
     limit: Annotated[
         int,
-        Parameter(alias="-n", validator=one_or_more, help="Maximum number of commits."),
+        Parameter(alias="-n", validator=check_one_or_more, help="Maximum number of commits."),
     ] = 50,
-    filters: Filters = Filters(),
+    filters: LogFilters = LogFilters(),
     stat: Annotated[
         bool, Parameter(negative="", help="Show added and removed rows, files and bytes.")
     ] = False,
@@ -144,17 +150,21 @@ def log(  # noqa: PLR0913 - each is an option
         lakeledger log shop.orders --commit-id split-1
     """
     lake = place.open()
-    shown = _Shown(place.screen, has_table=all or (name is not None and "." not in name), stat=stat)
+    has_table = all or (name is not None and "." not in name)
+    shown = _CommitPrinter(place.screen, has_table=has_table, stat=stat)
     if commit_id is not None:
-        _print_under(lake, name, commit_id, shown)
+        _print_commit_by_id(lake, name, commit_id, shown)
         return
-    sources = _sources(lake, name, is_all=all)
+    sources = _requested_streams(lake, name, is_all=all)
     only = sources[0] if len(sources) == 1 and isinstance(sources[0], Table) else None
     wanted = filters.wanted(only)
-    heads = {_place(each): each.state.version for each in sources}
-    several = shown.has_table
-    matching = lake.entries(name, **filters.asked()) if several else _of_one(sources[0], wanted)
-    commits = _commits(matching)
+    heads = {_stream_path(each): each.state.version for each in sources}
+    matching = (
+        lake.entries(name, **filters.asked())
+        if has_table
+        else _entries_of_stream(sources[0], wanted)
+    )
+    commits = _group_by_commit(matching)
     newest = list(islice(commits, limit))
     rest = next(commits, None)
     shown.print(newest)
@@ -164,19 +174,20 @@ def log(  # noqa: PLR0913 - each is an option
     elif rest is not None and not follow:
         place.screen.notice(f"there are older commits; for more, use --limit {2 * limit}")
     if only is not None:
-        warn_stale(only, place.screen)
+        warn_stale_projections(only, place.screen)
     if follow:
-        _follow(partial(_sources, lake, name, is_all=all), sources, heads, wanted, shown)
+        streams = partial(_requested_streams, lake, name, is_all=all)
+        _print_new_commits(streams, sources, heads, wanted, shown)
 
 
-def warn_stale(table: Table, screen: Screen) -> None:
+def warn_stale_projections(table: Table, screen: Screen) -> None:
     """Print on stderr which projections of a table are behind its log."""
     for each in table.freshness():
         if each.behind or each.problem is not None:
             screen.notice(f"the {each.format} files of {table.identifier} are at {each}")
 
 
-def _sources(lake: Ledger, name: str | None, *, is_all: bool) -> Sequence[Ledger | Table]:
+def _requested_streams(lake: Ledger, name: str | None, *, is_all: bool) -> Sequence[Ledger | Table]:
     """Return the requested streams.
 
     Raises:
@@ -191,25 +202,25 @@ def _sources(lake: Ledger, name: str | None, *, is_all: bool) -> Sequence[Ledger
     return [*([lake] if name is None else []), *tables]
 
 
-def _of_one(source: Ledger | Table, wanted: WantedEntries) -> Iterator[Entry]:
-    return entries(log_of(source), _named(source), wanted)
+def _entries_of_stream(source: Ledger | Table, wanted: EntryFilter) -> Iterator[Entry]:
+    return entries(stream_log_of(source), _stream_name(source), wanted)
 
 
-def _named(source: Ledger | Table) -> str:
+def _stream_name(source: Ledger | Table) -> str:
     return str(source.identifier) if isinstance(source, Table) else ""
 
 
-def _place(source: Ledger | Table) -> str:
+def _stream_path(source: Ledger | Table) -> str:
     """Return the path of a stream, which does not change when its table is renamed."""
     return handle_of(source).path if isinstance(source, Table) else ""
 
 
-def _follow(
+def _print_new_commits(
     again: Callable[[], Sequence[Ledger | Table]],
     sources: Sequence[Ledger | Table],
     heads: dict[str, int],
-    wanted: WantedEntries,
-    shown: _Shown,
+    wanted: EntryFilter,
+    shown: _CommitPrinter,
 ) -> NoReturn:
     """Print new commits, including those of tables created, renamed or dropped meanwhile."""
     while True:
@@ -217,75 +228,82 @@ def _follow(
         if shown.has_table:
             with suppress(NotFoundError):
                 sources = again()
-        heads = _more(sources, heads, wanted, shown)
+        heads = _print_commits_after(sources, heads, wanted, shown)
 
 
-def _more(
-    sources: Sequence[Ledger | Table], heads: dict[str, int], wanted: WantedEntries, shown: _Shown
+def _print_commits_after(
+    sources: Sequence[Ledger | Table],
+    heads: dict[str, int],
+    wanted: EntryFilter,
+    shown: _CommitPrinter,
 ) -> dict[str, int]:
     """Print commits after the given versions; return the newest versions."""
-    now = {_place(each): each.state.version for each in sources}
+    now = {_stream_path(each): each.state.version for each in sources}
     fresh = (
-        _of_one(source, evolve(wanted, first=heads.get(_place(source), -1) + 1, last=None))
+        _entries_of_stream(
+            source, evolve(wanted, first=heads.get(_stream_path(source), -1) + 1, last=None)
+        )
         for source in sources
-        if now[_place(source)] > heads.get(_place(source), -1)
+        if now[_stream_path(source)] > heads.get(_stream_path(source), -1)
     )
     # Followed output is oldest first.
-    found = list(_commits(merged(fresh)))[::-1]
+    found = list(_group_by_commit(merge_entries_by_time(fresh)))[::-1]
     if found:
         shown.print(found)
     return now
 
 
 @frozen
-class _Commit:
+class _MatchingCommit:
     entry: Entry
     commit: Commit[Any]
 
 
-def _commits(found: Iterable[Entry]) -> Iterator[_Commit]:
+def _group_by_commit(found: Iterable[Entry]) -> Iterator[_MatchingCommit]:
     """Yield the commits of entries, each with only its matching transactions."""
     for _, some in groupby(found, lambda each: (each.label, each.version)):
         mine = list(some)
         transactions = tuple(each.transaction for each in reversed(mine))
-        yield _Commit(mine[0], replace(mine[0].commit, transactions=transactions))
+        yield _MatchingCommit(mine[0], replace(mine[0].commit, transactions=transactions))
 
 
 @frozen
-class _Shown:
+class _CommitPrinter:
     """Output format of commits."""
 
     screen: Screen
     has_table: bool
     stat: bool
 
-    def print(self, found: Sequence[_Commit]) -> None:
+    def print(self, found: Sequence[_MatchingCommit]) -> None:
         """Print commits."""
         names = (("table",) if self.has_table else ()) + COLUMNS
         names += ("rows", "files", "size") if self.stat else ()
         self.screen.results(
-            "commits", map(self._document, found), lambda to: to.table(names, self._rows(found))
+            "commits",
+            map(self._commit_document, found),
+            lambda to: to.table(names, self._commit_rows(found)),
         )
 
-    def _document(self, found: _Commit) -> Document:
-        document = _of_table(found.entry) if self.has_table else {}
+    def _commit_document(self, found: _MatchingCommit) -> Document:
+        document = _table_fields_of(found.entry) if self.has_table else {}
         document |= plain(found.commit)
         if self.stat:
-            rows, files, length = _sums(found.commit)
+            rows, files, length = _commit_sums(found.commit)
             document |= {"stat": {"rows": rows, "files": files, "bytes": length}}
         return document
 
-    def _rows(self, found: Sequence[_Commit]) -> Iterator[tuple[Cell, ...]]:
+    def _commit_rows(self, found: Sequence[_MatchingCommit]) -> Iterator[tuple[Cell, ...]]:
         for each in found:
             label = each.entry.label or "(catalog)"
             names: tuple[Cell, ...] = (label,) if self.has_table else ()
-            sums = _shown_sums(each.commit) if self.stat else ()
+            sums = _format_sums(each.commit) if self.stat else ()
             for row in rows([each.commit]):
                 yield (*names, *row, *sums)
                 names, sums = ("",) * len(names), ("",) * len(sums)
 
 
-def _of_table(entry: Entry) -> dict[str, Any]:
+def _table_fields_of(entry: Entry) -> dict[str, Any]:
     """Return the table of an entry, its later name, and if it was dropped."""
     document: dict[str, Any] = {"table": entry.table}
     if entry.then not in {"", entry.table}:
@@ -295,35 +313,37 @@ def _of_table(entry: Entry) -> dict[str, Any]:
     return document
 
 
-def _sums(commit: Commit[Any]) -> tuple[int, int, int]:
+def _commit_sums(commit: Commit[Any]) -> tuple[int, int, int]:
     each = [Entry("", commit, transaction).sums for transaction in commit.transactions]
     rows_, files, length = (sum(column) for column in zip(*each, strict=True))
     return rows_, files, length
 
 
-def _shown_sums(commit: Commit[Any]) -> tuple[Cell, ...]:
-    count, files, length = _sums(commit)
+def _format_sums(commit: Commit[Any]) -> tuple[Cell, ...]:
+    count, files, length = _commit_sums(commit)
     if not any((count, files, length)):
         return "", "", ""
     sign = "-" if length < 0 else "+"
     return f"{count:+,}", f"{files:+,}", f"{sign}{size(abs(length))}"
 
 
-def _print_under(lake: Ledger, name: str | None, commit_id: str, shown: _Shown) -> None:
+def _print_commit_by_id(
+    lake: Ledger, name: str | None, commit_id: str, shown: _CommitPrinter
+) -> None:
     """Print the commit with an id, of the named table or else of any."""
-    entry = None if name is None else _of_named(lake, name, commit_id)
+    entry = None if name is None else _find_in_named_table(lake, name, commit_id)
     if entry is not None:
-        shown.print([*_commits([entry])])
+        shown.print([*_group_by_commit([entry])])
         return
     # The name may now belong to another table, or to none.
     with shown.screen.progress("searching logs") as matching:
         found = lake.find_everywhere(commit_id, matching)
     if not found.entries:
-        _refuse_unknown(commit_id, found)
-    evolve(shown, has_table=True).print([*_commits(found.entries)])
+        _raise_unknown_commit_id(commit_id, found)
+    evolve(shown, has_table=True).print([*_group_by_commit(found.entries)])
 
 
-def _of_named(lake: Ledger, name: str, commit_id: str) -> Entry | None:
+def _find_in_named_table(lake: Ledger, name: str, commit_id: str) -> Entry | None:
     # A table that cannot be opened is searched with all others, and reported if none has the id.
     with suppress(LedgerError, OSError):
         found = lake.table(name).find_commit(commit_id)
@@ -333,7 +353,7 @@ def _of_named(lake: Ledger, name: str, commit_id: str) -> Entry | None:
     return None
 
 
-def _refuse_unknown(commit_id: str, found: FoundCommits) -> NoReturn:
+def _raise_unknown_commit_id(commit_id: str, found: FoundCommits) -> NoReturn:
     """Raise that no commit has an id, or that this cannot be determined.
 
     Raises:

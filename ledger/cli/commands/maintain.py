@@ -13,14 +13,14 @@ from cyclopts import Parameter
 from ledger.cli.options import LedgerFlags
 from ledger.cli.output import Screen
 from ledger.history.garbage import (
-    Orphan,
+    OrphanedFile,
     orphaned_caches,
-    orphaned_changes,
+    orphaned_change_files,
     orphaned_drafts,
-    orphaned_values,
+    orphaned_sidecar_files,
     remove,
 )
-from ledger.history.verifying.caches import Unsealed, unsealed
+from ledger.history.verifying.caches import MissingSegment, missing_segments
 from ledger.history.verifying.subject import Subject
 from ledger.history.verifying.surroundings import CatalogedTable, CatalogedTables
 from ledger.ledger import Ledger
@@ -41,16 +41,16 @@ _WORDS = {
 
 
 @frozen
-class _Removable:
+class _RemovableFile:
     """Orphaned file with its stream and store."""
 
     stream: str
     store: Store
-    orphan: Orphan
+    orphan: OrphanedFile
 
 
 @frozen
-class _Sealed:
+class _SealedSegment:
     """New segment with its stream and location."""
 
     stream: str
@@ -81,69 +81,75 @@ def maintain(
     """
     lake = place.with_caches().open()
     setting = TableSetting(handle_of(lake).log.store, place.storage_options(), author="")
-    removed: list[_Removable] = []
-    sealed: list[_Sealed] = []
+    removed: list[_RemovableFile] = []
+    sealed: list[_SealedSegment] = []
     with place.screen.progress("maintaining") as progress:
         cataloged_tables = list(
             CatalogedTables.of(
                 read.commit for read in handle_of(lake).log.commits(0, lake.state.version)
             )
         )
-        for done, (subject, orphans) in enumerate(_streams(lake, cataloged_tables, setting), 1):
+        for done, (subject, orphans) in enumerate(
+            _streams_with_orphans(lake, cataloged_tables, setting), 1
+        ):
             for each in orphans:
                 if not dry_run:
                     remove(subject.store, each)
-                removed.append(_Removable(subject.name, subject.store, each))
-            for segment in unsealed(subject):
+                removed.append(_RemovableFile(subject.name, subject.store, each))
+            for segment in missing_segments(subject):
                 if not dry_run:
                     subject.store.replace(segment.path, segment.body)
-                sealed.append(_of_segment(subject, segment))
+                sealed.append(_sealed_segment_of(subject, segment))
             progress(done, len(cataloged_tables) + 1)
     document = {
         "dryRun": dry_run,
-        "removed": [_document(each) for each in removed],
+        "removed": [_removal_document(each) for each in removed],
         "sealed": [_sealed_document(each) for each in sealed],
     }
-    place.screen.result(document, lambda to: _print(to, removed, sealed, dry_run=dry_run))
+    place.screen.result(
+        document, lambda to: _print_maintenance(to, removed, sealed, dry_run=dry_run)
+    )
 
 
-def _streams(
+def _streams_with_orphans(
     lake: Ledger, cataloged_tables: list[CatalogedTable], setting: TableSetting
-) -> Iterator[tuple[Subject[Any, Any], Iterator[Orphan]]]:
+) -> Iterator[tuple[Subject[Any, Any], Iterator[OrphanedFile]]]:
     """Yield every stream with its orphaned files."""
     now = now_millis()
     catalog = Subject("catalog", handle_of(lake).log, has_files=False)
-    yield catalog, _of_catalog(lake, cataloged_tables, setting, now)
+    yield catalog, _catalog_orphans(lake, cataloged_tables, setting, now)
     for cataloged in cataloged_tables:
         table = TableHandle(cataloged.identifier, cataloged.path, setting)
         subject = Subject(cataloged.name, table.log, has_files=True)
-        yield subject, _orphans(cataloged, subject, now)
+        yield subject, _table_orphans(cataloged, subject, now)
 
 
-def _of_catalog(
+def _catalog_orphans(
     lake: Ledger, cataloged_tables: list[CatalogedTable], setting: TableSetting, now: int
-) -> Iterator[Orphan]:
+) -> Iterator[OrphanedFile]:
     catalog = handle_of(lake).log
     yield from orphaned_drafts(catalog.store, catalog.layout.root, now)
     if lake.is_erasable:
         tables = (TableHandle(each.identifier, each.path, setting).log for each in cataloged_tables)
         with suppress(LedgerError, OSError):
             # A log that cannot be read may reference any of them.
-            yield from list(orphaned_values(catalog.personal, [catalog, *tables], now))
+            yield from list(orphaned_sidecar_files(catalog.personal, [catalog, *tables], now))
 
 
-def _orphans(cataloged: CatalogedTable, subject: Subject[Any, Any], now: int) -> Iterator[Orphan]:
+def _table_orphans(
+    cataloged: CatalogedTable, subject: Subject[Any, Any], now: int
+) -> Iterator[OrphanedFile]:
     first = subject.store.read(subject.layout.commit(0))
     if first is None or digest(first) != cataloged.digest:
         # The folder belongs to another table; the catalog may name any location.
         return
     yield from orphaned_drafts(subject.store, subject.layout.folder, now)
-    yield from orphaned_changes(subject)
+    yield from orphaned_change_files(subject)
     if cataloged.dropped_millis is not None:
         yield from orphaned_caches(subject, cataloged.dropped_millis, now)
 
 
-def _document(removed: _Removable) -> dict[str, Any]:
+def _removal_document(removed: _RemovableFile) -> dict[str, Any]:
     orphan = removed.orphan
     facts = {
         "stream": removed.stream,
@@ -154,12 +160,12 @@ def _document(removed: _Removable) -> dict[str, Any]:
     return {key: value for key, value in facts.items() if value is not None}
 
 
-def _of_segment(subject: Subject[Any, Any], segment: Unsealed) -> _Sealed:
+def _sealed_segment_of(subject: Subject[Any, Any], segment: MissingSegment) -> _SealedSegment:
     place = f"{subject.store.url}/{segment.path}"
-    return _Sealed(subject.name, place, segment.first, segment.last)
+    return _SealedSegment(subject.name, place, segment.first, segment.last)
 
 
-def _sealed_document(sealed: _Sealed) -> dict[str, Any]:
+def _sealed_document(sealed: _SealedSegment) -> dict[str, Any]:
     return {
         "stream": sealed.stream,
         "file": sealed.file,
@@ -168,8 +174,8 @@ def _sealed_document(sealed: _Sealed) -> dict[str, Any]:
     }
 
 
-def _print(
-    screen: Screen, removed: list[_Removable], sealed: list[_Sealed], *, dry_run: bool
+def _print_maintenance(
+    screen: Screen, removed: list[_RemovableFile], sealed: list[_SealedSegment], *, dry_run: bool
 ) -> None:
     done = "would be removed" if dry_run else "removed"
     counts = Counter(each.orphan.sort for each in removed)

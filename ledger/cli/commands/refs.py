@@ -12,7 +12,7 @@ from attrs import frozen
 from cyclopts import Parameter
 
 from ledger.audit.listings import ListedSnapshot, listed, tags_of
-from ledger.cli.commands.show import BRANCH_COLUMNS, document_of_branch, row_of_branch
+from ledger.cli.commands.show import BRANCH_COLUMNS, branch_document, branch_row
 from ledger.cli.exits import UsageError
 from ledger.cli.families import view
 from ledger.cli.options import (
@@ -22,14 +22,14 @@ from ledger.cli.options import (
     OnBranch,
     TableName,
     branches_of,
-    one_or_more,
+    check_one_or_more,
     read_instant,
     read_time,
 )
 from ledger.cli.output import Cell, Screen
-from ledger.cli.phrases import committed, unchanged
+from ledger.cli.phrases import committed, print_unchanged
 from ledger.decide.changes import ExpireSnapshots
-from ledger.decide.snapshots import decide_expiry
+from ledger.decide.snapshots import decide_snapshot_expiry
 from ledger.events.imported import SnapshotsRemoved
 from ledger.events.snapshots import SnapshotsExpired
 from ledger.model.errors import NotFoundError
@@ -101,21 +101,21 @@ def rollback(
         committed(place.screen, table, appended, writing)
         return
     # Repeated runs of a job make no snapshots if nothing changes.
-    if not writing.commit_id and _has_tag(table.state, snapshot, tag):
+    if not writing.commit_id and _is_current_snapshot(table.state, snapshot, tag):
         newest = table.state.last_snapshot_id
-        unchanged(place.screen, table, f"snapshot {newest} is already its newest")
+        print_unchanged(place.screen, table, f"snapshot {newest} is already its newest")
         return
     appended = table.rollback(snapshot=snapshot, tag=tag, **writing.options())
     committed(place.screen, table, appended, writing)
 
 
-def _has_tag(state: TableState, snapshot: int | None, tag: str | None) -> bool:
+def _is_current_snapshot(state: TableState, snapshot: int | None, tag: str | None) -> bool:
     target = snapshot if tag is None else state.tag(tag).snapshot_id
     return state.snapshot is not None and target == state.last_snapshot_id
 
 
 @frozen
-class Effect:
+class ExpiryEffect:
     """Effect of an expiry.
 
     Attributes:
@@ -132,7 +132,7 @@ class Effect:
     @classmethod
     def of(
         cls, state: TableState, before: int, fact: SnapshotsExpired | SnapshotsRemoved | None
-    ) -> Effect:
+    ) -> ExpiryEffect:
         """Return the effect of expiring the snapshots before one in a state.
 
         Args:
@@ -140,7 +140,7 @@ class Effect:
             before: Id of the oldest snapshot to keep.
             fact: Event to commit; None if nothing expires.
         """
-        older = [] if fact is None else [*_older(state, before)]
+        older = [] if fact is None else [*_snapshots_before(state, before)]
         tagged = {
             name: tag.snapshot_id
             for name, tag in sorted(state.tags.items())
@@ -153,7 +153,7 @@ class Effect:
         )
 
     @classmethod
-    def of_commit(cls, table: Table, version: int) -> Effect:
+    def of_commit(cls, table: Table, version: int) -> ExpiryEffect:
         """Return the effect of a committed expiry."""
         state = table.at(version=version - 1).state
         for transaction in handle_of(table).log.commit_at(version).transactions:
@@ -165,7 +165,7 @@ class Effect:
         return cls.of(state, state.earliest_snapshot_id, None)
 
 
-def _older(state: TableState, before: int) -> Iterator[int]:
+def _snapshots_before(state: TableState, before: int) -> Iterator[int]:
     """Yield the unexpired snapshots before one, oldest first."""
     ids = reversed(state.snapshot_ids)
     if not state.origin.has_ordered_ids:
@@ -180,7 +180,7 @@ def expire(  # noqa: PLR0913 - each is an option of the command
     before: Annotated[int | None, Parameter(help="Expire snapshots with smaller ids.")] = None,
     keep: Annotated[
         int | None,
-        Parameter(validator=one_or_more, help="Number of newest snapshots to keep."),
+        Parameter(validator=check_one_or_more, help="Number of newest snapshots to keep."),
     ] = None,
     older_than: Annotated[
         str | None,
@@ -209,45 +209,51 @@ def expire(  # noqa: PLR0913 - each is an option of the command
             "no snapshots to expire; give one of --before N, --keep N and --older-than TIME"
         )
     table = place.table(name)
-    first_kept = partial(_first_kept, table, before, keep, older_than)
+    first_kept = partial(_oldest_snapshot_to_keep, table, before, keep, older_than)
     document: dict[str, Any] = {"table": str(table.identifier), "dryRun": dry_run}
     if dry_run or not writing.commit_id:
         state = table.state
         oldest = first_kept()
-        fact = decide_expiry(state, ExpireSnapshots(oldest))
-        effect = Effect.of(state, oldest, fact)
+        fact = decide_snapshot_expiry(state, ExpireSnapshots(oldest))
+        effect = ExpiryEffect.of(state, oldest, fact)
         # Repeated runs of a job make no commits if nothing expires.
         if dry_run or fact is None:
-            document |= {**_facts(effect), "version": state.version}
+            document |= {**_expiry_facts(effect), "version": state.version}
             title = f"{name} would expire"
             if not dry_run:
                 title = f"{name} stays at version {state.version}: there is nothing to expire;"
-            place.screen.result(document, lambda to: _print(to, title, effect))
+            place.screen.result(document, lambda to: _print_expiry(to, title, effect))
             return
     appended = writing.once(
         table,
         ["expire", before, keep, older_than],
         lambda options: table.expire_snapshots(before=first_kept(), **options),
     )
-    effect = Effect.of_commit(table, appended.version)
-    document |= {**_facts(effect), "version": appended.version, "repeated": appended.repeated}
+    effect = ExpiryEffect.of_commit(table, appended.version)
+    document |= {
+        **_expiry_facts(effect),
+        "version": appended.version,
+        "repeated": appended.repeated,
+    }
     title = f"{name} version {appended.version} expired"
     if appended.repeated:
         title = f"{name} version {appended.version}, committed before; nothing was written now;"
-    place.screen.result(document, lambda to: _print(to, title, effect))
+    place.screen.result(document, lambda to: _print_expiry(to, title, effect))
 
 
-def _first_kept(table: Table, before: int | None, keep: int | None, older_than: str | None) -> int:
+def _oldest_snapshot_to_keep(
+    table: Table, before: int | None, keep: int | None, older_than: str | None
+) -> int:
     """Return the id of the oldest snapshot to keep."""
     if before is not None:
         return before
     state = table.state
     newest = state.last_snapshot_id
-    first = newest + 1 - keep if keep else _newest_at(table, read_time(older_than or ""))
+    first = newest + 1 - keep if keep else _current_snapshot_at(table, read_time(older_than or ""))
     return max(state.earliest_snapshot_id, first)
 
 
-def _newest_at(table: Table, moment: datetime | int) -> int:
+def _current_snapshot_at(table: Table, moment: datetime | int) -> int:
     """Return the id of the current snapshot at a time; 0 if there was none."""
     try:
         return table.at(timestamp=moment).state.last_snapshot_id
@@ -255,7 +261,7 @@ def _newest_at(table: Table, moment: datetime | int) -> int:
         return 0
 
 
-def _facts(effect: Effect) -> dict[str, Any]:
+def _expiry_facts(effect: ExpiryEffect) -> dict[str, Any]:
     return {
         "before": effect.before,
         "expired": list(effect.gone),
@@ -266,19 +272,19 @@ def _facts(effect: Effect) -> dict[str, Any]:
     }
 
 
-def _print(screen: Screen, title: str, effect: Effect) -> None:
+def _print_expiry(screen: Screen, title: str, effect: ExpiryEffect) -> None:
     count = len(effect.gone)
     said = f"{count:,} {'snapshot' if count == 1 else 'snapshots'}"
     if count:
-        said += f" before {effect.before}: {_ranges(effect.gone)}"
+        said += f" before {effect.before}: {_format_id_ranges(effect.gone)}"
     screen.line(f"{title} {said}")
     screen.table(("kept by tag", "snapshot"), effect.tagged.items())
 
 
-def _ranges(ids: tuple[int, ...]) -> str:
+def _format_id_ranges(ids: tuple[int, ...]) -> str:
     """Format ascending ids as ranges.
 
-    >>> _ranges((1, 2, 3, 7))
+    >>> _format_id_ranges((1, 2, 3, 7))
     '1 to 3, 7'
     """
     runs: list[list[int]] = []
@@ -338,7 +344,7 @@ def branch(  # noqa: PLR0913 - each is an option of the command
     if branch_name is None:
         if at is not None or reset or fast_forward or drop:
             raise UsageError("no branch is given; name it after the table")
-        _list(table, place.screen)
+        _list_branches(table, place.screen)
         return
     found = table.branch(branch_name)
     options = writing.options()
@@ -351,12 +357,12 @@ def branch(  # noqa: PLR0913 - each is an option of the command
         appended = writing.once(
             table,
             ["branch", branch_name, at, "reset" if reset else "create"],
-            lambda options: begin(snapshot=_snapshot(table, at), **options),
+            lambda options: begin(snapshot=_snapshot_id_at(table, at), **options),
         )
     committed(place.screen, table, appended, writing)
 
 
-def _snapshot(table: Table, text: str | None) -> int | None:
+def _snapshot_id_at(table: Table, text: str | None) -> int | None:
     """Return the id of main's snapshot at an instant; None for the newest."""
     if text is None:
         return None
@@ -370,14 +376,14 @@ def _snapshot(table: Table, text: str | None) -> int | None:
     return at.snapshot.id
 
 
-def _list(table: Table, screen: Screen) -> None:
+def _list_branches(table: Table, screen: Screen) -> None:
     found = [each for _, each in sorted(table.state.branches.items())]
-    document = {"table": str(table.identifier), "branches": [*map(document_of_branch, found)]}
+    document = {"table": str(table.identifier), "branches": [*map(branch_document, found)]}
 
     def text(to: Screen) -> None:
         if not found:
             to.line(f"{table.identifier} has no branches")
-        to.table(BRANCH_COLUMNS, map(row_of_branch, found))
+        to.table(BRANCH_COLUMNS, map(branch_row, found))
 
     screen.result(document, text)
 
@@ -391,7 +397,7 @@ def snapshots(
     *,
     limit: Annotated[
         int,
-        Parameter(alias="-n", validator=one_or_more, help="How many at most."),
+        Parameter(alias="-n", validator=check_one_or_more, help="How many at most."),
     ] = 50,
     branch: OnBranch = None,
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
@@ -427,7 +433,9 @@ def snapshots(
 
     screen.result(document, text)
     if len(ids) > limit:
-        screen.notice(f"{len(ids) - limit:,} more are not shown; to show all, use --limit {len(ids)}")
+        screen.notice(
+            f"{len(ids) - limit:,} more are not shown; to show all, use --limit {len(ids)}"
+        )
 
 
 def rows(state: TableState, found: list[ListedSnapshot]) -> Iterator[tuple[Cell, ...]]:

@@ -14,7 +14,7 @@ from ledger.cli.phrases import again
 from ledger.events.table import ServingProtocol
 from ledger.ledger import Ledger
 from ledger.log.request import CommitOptions
-from ledger.state.owner import Owner, chosen_protocol
+from ledger.state.owner import Owner, declared_serving_protocol
 from ledger.table import Table
 
 _ProtocolOption = Annotated[
@@ -73,12 +73,12 @@ def serve_table(  # noqa: PLR0913 - one option each
     owner = handle.state.owner
     is_promoted = owner.kind == "served" and handle.state.is_promoted
     if not back and (owner.kind == "mirrored" or is_promoted):
-        outcome = _promoted(lake, handle, screen, protocol, source, writing, is_dry=dry_run)
+        outcome = _serve_promoted(lake, handle, screen, protocol, source, writing, is_dry=dry_run)
     elif source is not None:
         raise UsageError("--source is only for tables that follow a source; omit it")
     elif dry_run:
         planned = handle.plan_stop_serving() if back else handle.plan_serving(protocol)
-        outcome = Outcome(planned, dry_run, repeated=planned == owner)
+        outcome = OwnerOutcome(planned, dry_run, repeated=planned == owner)
     else:
         words = ["serve-table", protocol, back]
         appended = writing.once(
@@ -92,14 +92,14 @@ def serve_table(  # noqa: PLR0913 - one option each
         )
         # With an old commit id, the table may have another owner by now.
         found = handle.at(version=appended.version).state.owner
-        outcome = Outcome(found, dry_run, appended.repeated)
+        outcome = OwnerOutcome(found, dry_run, appended.repeated)
     screen.result(
         outcome.document(str(handle.identifier)),
         lambda to: outcome.print(to, str(handle.identifier)),
     )
 
 
-def _promoted(  # noqa: PLR0913 - the flags of one command
+def _serve_promoted(  # noqa: PLR0913 - the flags of one command
     lake: Ledger,
     handle: Table,
     screen: Screen,
@@ -108,12 +108,12 @@ def _promoted(  # noqa: PLR0913 - the flags of one command
     writing: CommitFlags,
     *,
     is_dry: bool,
-) -> Outcome:
+) -> OwnerOutcome:
     """Promote a mirrored table to a served one, or plan to."""
     if writing.expect_version is not None:
         raise UsageError("--expect-version is only for tables that follow no source; omit it")
     name, state = str(handle.identifier), handle.state
-    wanted = protocol or state.owner.protocol or chosen_protocol(state.schema.options)
+    wanted = protocol or state.owner.protocol or declared_serving_protocol(state.schema.options)
     with screen.progress("promoting") as progress:
         if is_dry:
             done = lake.plan_promotion(name, source=source, protocol=wanted)
@@ -125,11 +125,11 @@ def _promoted(  # noqa: PLR0913 - the flags of one command
             )
     planned = Owner("served", wanted, handle.state.version + done.transactions + 1)
     found = planned if is_dry and done.is_new else handle.state.owner
-    return Outcome(found, is_dry, not done.is_new, done.instructions)
+    return OwnerOutcome(found, is_dry, not done.is_new, done.instructions)
 
 
 @frozen
-class Outcome:
+class OwnerOutcome:
     """Current or planned owner of a table.
 
     Attributes:

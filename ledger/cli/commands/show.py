@@ -20,14 +20,14 @@ from ledger.cli.options import (
     InstantFlags,
     LedgerFlags,
     TableName,
-    named_so,
-    one_or_more,
+    check_one_or_more,
     tables_of,
+    tables_of_that_name,
 )
 from ledger.cli.output import Cell, Screen
 from ledger.ledger import Ledger
 from ledger.model.errors import NotFoundError
-from ledger.model.messages import meant, moment, size
+from ledger.model.messages import moment, name_hint, size
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Branch, Tag
 from ledger.model.types import DataField, RowType
@@ -116,8 +116,8 @@ def show(
     if name is None or "." not in name:
         known = lake.databases()
         if name is not None and name not in known:
-            tables = named_so(lake, name)
-            hint = f"did you mean {' or '.join(tables)}?" if tables else meant(name, known)
+            tables = tables_of_that_name(lake, name)
+            hint = f"did you mean {' or '.join(tables)}?" if tables else name_hint(name, known)
             raise NotFoundError(
                 f"database {name} does not exist; {hint} To show a table, write DATABASE.TABLE"
             )
@@ -129,11 +129,15 @@ def show(
     of_snapshot = {"snapshot", "tag"} & named.keys()
     tags = table.state.tags if of_snapshot or not named else at.tags
     screen = place.screen
-    document = _document(lake, table, at, tags) if screen.output != "text" else {}
-    screen.result(document, lambda to: _print(to, f"{table.identifier}{when}", table, at, tags))
+    document = _table_document(lake, table, at, tags) if screen.output != "text" else {}
+    screen.result(
+        document, lambda to: _print_table(to, f"{table.identifier}{when}", table, at, tags)
+    )
 
 
-def _document(lake: Ledger, table: Table, at: TableAt, tags: Mapping[str, Tag]) -> dict[str, Any]:
+def _table_document(
+    lake: Ledger, table: Table, at: TableAt, tags: Mapping[str, Tag]
+) -> dict[str, Any]:
     render = view("json")
     state = evolve(handle_of(table).log.personal.named(at.state), schema=at.schema)
     document: dict[str, Any] = {
@@ -147,14 +151,14 @@ def _document(lake: Ledger, table: Table, at: TableAt, tags: Mapping[str, Tag]) 
         ],
     }
     if state.branches:
-        document["branches"] = [
-            document_of_branch(each) for _, each in sorted(state.branches.items())
-        ]
+        document["branches"] = [branch_document(each) for _, each in sorted(state.branches.items())]
     snapshot = view("snapshot")(state)
     return document if snapshot is None else {**document, "tableSnapshot": render(snapshot)}
 
 
-def _print(screen: Screen, title: str, table: Table, at: TableAt, tags: Mapping[str, Tag]) -> None:
+def _print_table(
+    screen: Screen, title: str, table: Table, at: TableAt, tags: Mapping[str, Tag]
+) -> None:
     changed_by = handle_of(table).log.personal.name(at.state.updated_by)
     screen.line(title, style="bold")
     screen.facts(
@@ -167,11 +171,11 @@ def _print(screen: Screen, title: str, table: Table, at: TableAt, tags: Mapping[
             "owner": None if at.state.owner == LEDGER else str(at.state.owner),
             "partitioned by": ", ".join(at.schema.partition_keys) or None,
             "primary key": ", ".join(at.schema.primary_keys) or None,
-            **_contents(at),
+            **_snapshot_facts(at),
             **{f"{each.format} files": f"at {each}" for each in table.freshness()},
         }
     )
-    screen.table(("id", "column", "type", "default", "comment"), _columns(at.schema))
+    screen.table(("id", "column", "type", "default", "comment"), _column_rows(at.schema))
     screen.table(("option", "value"), sorted(at.options.items()))
     screen.table(
         ("tag", "snapshot", "since (UTC)"),
@@ -181,11 +185,11 @@ def _print(screen: Screen, title: str, table: Table, at: TableAt, tags: Mapping[
         ),
     )
     screen.table(
-        BRANCH_COLUMNS, [row_of_branch(each) for _, each in sorted(at.state.branches.items())]
+        BRANCH_COLUMNS, [branch_row(each) for _, each in sorted(at.state.branches.items())]
     )
 
 
-def _contents(at: TableAt) -> dict[str, Cell]:
+def _snapshot_facts(at: TableAt) -> dict[str, Cell]:
     if at.snapshot is None:
         return {"snapshot": "none yet"}
     return {
@@ -196,25 +200,25 @@ def _contents(at: TableAt) -> dict[str, Cell]:
     }
 
 
-def _columns(schema: Schema) -> Iterator[tuple[Cell, ...]]:
+def _column_rows(schema: Schema) -> Iterator[tuple[Cell, ...]]:
     for each in schema.fields:
-        yield from _column(each, "")
+        yield from _nested_column_rows(each, "")
 
 
-def _column(field: DataField, indent: str) -> Iterator[tuple[Cell, ...]]:
+def _nested_column_rows(field: DataField, indent: str) -> Iterator[tuple[Cell, ...]]:
     row = field.type if isinstance(field.type, RowType) else None
     text = format_type(field.type)
     if row is not None:
         text = "ROW" if row.nullable else "ROW NOT NULL"
     yield field.id, f"{indent}{field.name}", text, field.default_value, field.description
     for member in row.fields if row else ():
-        yield from _column(member, f"{indent}  ")
+        yield from _nested_column_rows(member, f"{indent}  ")
 
 
 BRANCH_COLUMNS = ("branch", "snapshot", "begins with", "rows", "files")
 
 
-def document_of_branch(branch: Branch) -> dict[str, Any]:
+def branch_document(branch: Branch) -> dict[str, Any]:
     """Return a branch as plain JSON."""
     return {
         "branchName": branch.name,
@@ -225,7 +229,7 @@ def document_of_branch(branch: Branch) -> dict[str, Any]:
     }
 
 
-def row_of_branch(branch: Branch) -> tuple[str, str, str, int, int]:
+def branch_row(branch: Branch) -> tuple[str, str, str, int, int]:
     """Return a row of `BRANCH_COLUMNS`."""
     totals = branch.totals
     # Ids are printed without separators, so that they can be copied.
@@ -245,7 +249,7 @@ def head(
     ] = None,
     limit: Annotated[
         int,
-        Parameter(alias="-n", validator=one_or_more, help="Maximum number of rows."),
+        Parameter(alias="-n", validator=check_one_or_more, help="Maximum number of rows."),
     ] = 10,
     when: InstantFlags = InstantFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
@@ -268,7 +272,8 @@ def head(
     names: list[str] = rows.schema.names
     found = list(
         zip(
-            *([_plain(each) for each in column.to_pylist()] for column in rows.columns), strict=True
+            *([_value_to_json(each) for each in column.to_pylist()] for column in rows.columns),
+            strict=True,
         )
     )
     place.screen.result(
@@ -280,11 +285,11 @@ def head(
             "columns": names,
             "rows": [dict(zip(names, each, strict=True)) for each in found],
         },
-        lambda screen: _text(screen, f"{name}{when}", at, rows.schema, found),
+        lambda screen: _print_rows(screen, f"{name}{when}", at, rows.schema, found),
     )
 
 
-def _text(
+def _print_rows(
     screen: Screen, title: str, at: TableAt, schema: pa.Schema, rows: Sequence[Sequence[Any]]
 ) -> None:
     import pyarrow.types as kinds
@@ -292,25 +297,25 @@ def _text(
     screen.line(title, style="bold")
     are_numbers = (kinds.is_integer, kinds.is_floating, kinds.is_decimal)
     numbers = [each.name for each in schema if any(is_one(each.type) for is_one in are_numbers)]
-    screen.table(schema.names, [[_cell(each) for each in row] for row in rows], numbers)
+    screen.table(schema.names, [[_format_value(each) for each in row] for row in rows], numbers)
     if not rows:
         screen.line("no rows" if at.snapshot else "no rows: no snapshot yet")
 
 
-def _cell(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if value is None:
         return "NULL"
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _plain(value: Any) -> Any:
+def _value_to_json(value: Any) -> Any:
     """Convert an Arrow value to plain JSON."""
     if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
+        return {key: _value_to_json(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [_plain(each) for each in value]
+        return [_value_to_json(each) for each in value]
     if isinstance(value, tuple):
-        return dict(zip(("key", "value"), map(_plain, value), strict=True))
+        return dict(zip(("key", "value"), map(_value_to_json, value), strict=True))
     return next((write(value) for kind, write in _WRITERS if isinstance(value, kind)), value)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 from attrs import asdict, frozen
 from cyclopts import Parameter
 
-from ledger.cli.changes import key_and_value, read_column, read_json
+from ledger.cli.changes import read_column, read_json, split_key_and_value
 from ledger.cli.exits import UsageError
 from ledger.cli.options import CommitFlags, LedgerFlags, TableName, tables_of
 from ledger.cli.output import Screen
@@ -68,7 +68,7 @@ class Columns:
 
     def options(self) -> dict[str, str]:
         """Return the options as a map."""
-        return dict(key_and_value(each) for each in self.option)
+        return dict(split_key_and_value(each) for each in self.option)
 
     def to_schema(self, place: LedgerFlags | None = None) -> Schema:
         """Return the table's first schema.
@@ -80,7 +80,7 @@ class Columns:
             UsageError: Columns are given more than once, or not at all.
         """
         if self.schema is None and self.like is None:
-            return self._from_columns()
+            return self._schema_from_columns()
         if self.schema is not None:
             if self.like is not None or self.column or self.partition_key or self.primary_key:
                 raise UsageError("--schema defines the table; besides it, only --option is allowed")
@@ -92,9 +92,9 @@ class Columns:
             return schema.with_options({**schema.options, **self.options()})
         if place is None:
             raise UsageError("--like is for tables")
-        return self._like(str(self.like), place)
+        return self._schema_of_model(str(self.like), place)
 
-    def _like(self, model: str, place: LedgerFlags) -> Schema:
+    def _schema_of_model(self, model: str, place: LedgerFlags) -> Schema:
         from ledger.files.parquet_schema import schema_of_files
 
         if model.endswith(_NO_PARQUET):
@@ -108,7 +108,7 @@ class Columns:
         else:
             like = place.table(model).state.schema
         return Schema(
-            fields=_with_columns(like.fields, self.column),
+            fields=_merge_columns(like.fields, self.column),
             partition_keys=self.partition_key or like.partition_keys,
             primary_keys=self.primary_key or like.primary_keys,
             options={**like.options, **self.options()},
@@ -117,11 +117,11 @@ class Columns:
             field_id_policy=like.field_id_policy,
         )
 
-    def _from_columns(self) -> Schema:
+    def _schema_from_columns(self) -> Schema:
         if not self.column:
             raise UsageError('a table needs columns: --column "id BIGINT" or --schema FILE')
         return Schema(
-            fields=_with_columns((), self.column),
+            fields=_merge_columns((), self.column),
             partition_keys=self.partition_key,
             primary_keys=self.primary_key,
             options=self.options(),
@@ -129,7 +129,7 @@ class Columns:
         )
 
 
-def _with_columns(fields: Sequence[DataField], texts: Sequence[str]) -> tuple[DataField, ...]:
+def _merge_columns(fields: Sequence[DataField], texts: Sequence[str]) -> tuple[DataField, ...]:
     """Return columns with user-defined ones: they replace a column of that name or come last."""
     columns = {each.name: each for each in fields}
     highest = highest_field_id(fields)
@@ -193,7 +193,7 @@ def create(
         "warnings": list(warnings),
     }
     said = f"created table {name} at {table.location}{again(repeated=repeated)}"
-    place.screen.result(document, lambda screen: _created(screen, said, warnings))
+    place.screen.result(document, lambda screen: _print_created(screen, said, warnings))
 
 
 def _create_table(
@@ -221,7 +221,7 @@ def _create_table(
     return lake.table(entry.identifier)
 
 
-def _created(screen: Screen, first: str, warnings: Sequence[str]) -> None:
+def _print_created(screen: Screen, first: str, warnings: Sequence[str]) -> None:
     screen.line(first)
     if warnings:
         screen.heading("Known defects of readers")

@@ -32,9 +32,9 @@ from ledger.history.verifying.surroundings import (
     CatalogedTables,
     DataFiles,
     ahead,
-    disagreements,
-    given_back,
-    lost_values,
+    catalog_contradictions,
+    lost_sidecar_values,
+    restore_missing_commits,
 )
 from ledger.history.verifying.verify import Verification, repair, unmet
 from ledger.ledger import Ledger
@@ -43,7 +43,7 @@ from ledger.model.errors import DamagedLogError, LedgerError, NotFoundError
 from ledger.model.names import Identifier
 from ledger.model.plugins import load, names
 from ledger.opening.context import TableSetting
-from ledger.relocation.moving import Tie, unfinished
+from ledger.relocation.moving import LocationReference, unfinished_projections
 from ledger.state.table import TableState
 from ledger.table_handle import TableHandle, handle_of
 
@@ -53,7 +53,7 @@ _QUIET: Final = frozenset({"absent"})
 
 
 @contextmanager
-def _progress(screen: Screen, what: str) -> Iterator[Callable[[int, int], None]]:
+def _show_progress(screen: Screen, what: str) -> Iterator[Callable[[int, int], None]]:
     """Show a progress bar, or print progress at intervals if stderr is not a terminal."""
     notice = progress_reports(screen, "{}: {:,} of {:,} commits")
     with screen.progress(what) as bar:
@@ -67,7 +67,7 @@ def _progress(screen: Screen, what: str) -> Iterator[Callable[[int, int], None]]
 
 
 @frozen
-class _Found:
+class _StreamFinding:
     """Finding in a stream, and if it was repaired."""
 
     stream: str
@@ -93,7 +93,7 @@ class _Found:
 
 
 @frozen
-class _Run:
+class _VerificationRun:
     """Verification of streams of a ledger.
 
     Attributes:
@@ -115,13 +115,13 @@ class _Run:
     screen: Screen
     workers: Workers
     expected: Sequence[Expected]
-    found: list[_Found] = field(factory=list)
+    found: list[_StreamFinding] = field(factory=list)
     verified: list[tuple[Subject[Any, Any], Verification[Any, Any]]] = field(factory=list)
 
-    def everything(self) -> None:
+    def verify_everything(self) -> None:
         """Verify the catalog, and every table that it ever contained."""
-        for cataloged in self._catalog():
-            self._table(cataloged)
+        for cataloged in self._verify_catalog():
+            self._verify_table(cataloged)
         self._heads()
 
     def one(self, name: str) -> None:
@@ -130,44 +130,46 @@ class _Run:
         Raises:
             NotFoundError: The catalog has no such table.
         """
-        cataloged_tables = self._catalog()
+        cataloged_tables = self._verify_catalog()
         cataloged = cataloged_tables.named(Identifier.parse(name))
         if cataloged is None:
             raise NotFoundError(f"table {name} does not exist; see: lakeledger show")
         del self.verified[:]
-        self._table(cataloged)
+        self._verify_table(cataloged)
         self._heads()
 
-    def _catalog(self) -> CatalogedTables:
+    def _verify_catalog(self) -> CatalogedTables:
         cataloged_tables = CatalogedTables()
         subject = Subject("catalog", handle_of(self.lake).log, has_files=False)
         verification = Verification(
             subject, self.expected, cataloged_tables.learn, mends=self.repairs
         )
-        self._stream(subject, verification)
+        self._verify_stream(subject, verification)
         if verification.state is not None:
             self.setting.root_location.learn(verification.state)
         return cataloged_tables
 
-    def _table(self, cataloged: CatalogedTable) -> None:
+    def _verify_table(self, cataloged: CatalogedTable) -> None:
         table = TableHandle(cataloged.identifier, cataloged.path, self.setting)
         subject = Subject(cataloged.name, table.log, has_files=True)
         verification: Verification[Any, Any] = Verification(
             subject, self.expected, mends=self.repairs, workers=self.workers
         )
-        self._stream(
+        self._verify_stream(
             subject, verification, quiet=_QUIET if cataloged.dropped_millis else frozenset()
         )
-        for finding in disagreements(cataloged, subject, verification):
-            self._take(subject, finding)
+        for finding in catalog_contradictions(cataloged, subject, verification):
+            self._record_finding(subject, finding)
         if verification.version >= 0 and cataloged.dropped_millis is None:
-            self._projections(table, cataloged.name)
+            self._verify_projections(table, cataloged.name)
             if verification.state is not None:
-                self._freshness(table, cataloged.name)
+                self._check_freshness(table, cataloged.name)
         if self.looks_at_data and verification.state is not None:
-            self._data(table, subject, verification.state)
+            self._verify_data_files(table, subject, verification.state)
 
-    def _data(self, table: TableHandle, subject: Subject[Any, Any], state: TableState) -> None:
+    def _verify_data_files(
+        self, table: TableHandle, subject: Subject[Any, Any], state: TableState
+    ) -> None:
         with self.screen.progress(f"checking the data files of {subject.name}") as progress:
             table.log.refresh()
             looking = DataFiles(
@@ -177,35 +179,40 @@ class _Run:
                 self.setting.file_access(table.folder),
             )
             for finding in looking.problems(state, progress):
-                self._take(subject, finding)
+                self._record_finding(subject, finding)
 
-    def _stream(
+    def _verify_stream(
         self,
         subject: Subject[Any, Any],
         verification: Verification[Any, Any],
         quiet: frozenset[str] = frozenset(),
     ) -> None:
         self.verified.append((subject, verification))
-        for finding in given_back(subject, self.setting.retry_policy) if self.repairs else ():
-            self.found.append(_Found(subject.name, finding, repaired=True))
-        with _progress(self.screen, f"verifying {subject.name}") as progress:
+        for finding in (
+            restore_missing_commits(subject, self.setting.retry_policy) if self.repairs else ()
+        ):
+            self.found.append(_StreamFinding(subject.name, finding, repaired=True))
+        with _show_progress(self.screen, f"verifying {subject.name}") as progress:
             for finding in verification.run(progress):
                 if finding.kind not in quiet:
-                    self._take(subject, finding)
+                    self._record_finding(subject, finding)
         state = verification.state
         if state is not None and state.keeps_outside:
-            for finding in lost_values(subject, state.version):
-                self._take(subject, finding)
+            for finding in lost_sidecar_values(subject, state.version):
+                self._record_finding(subject, finding)
         late = None if state is None else ahead(subject, state, now_millis())
         if late is not None:
-            self._take(subject, late)
+            self._record_finding(subject, late)
 
-    def _take(self, subject: Subject[Any, Any], finding: Finding) -> None:
+    def _record_finding(self, subject: Subject[Any, Any], finding: Finding) -> None:
         repaired = self.repairs and repair(subject, finding)
-        self.found.append(_Found(subject.name, evolve(finding, remedy=()), repaired))
+        self.found.append(_StreamFinding(subject.name, evolve(finding, remedy=()), repaired))
 
-    def _projections(self, table: TableHandle, name: str) -> None:
-        moved = {each.format: self._unfinished(table, each) for each in unfinished(table)}
+    def _verify_projections(self, table: TableHandle, name: str) -> None:
+        moved = {
+            each.format: self._unfinished_finding(table, each)
+            for each in unfinished_projections(table)
+        }
         for format_name, differing in differences(table):
             findings = [moved[format_name]] if format_name in moved else differing
             derived = any(each.kind == "derived" for each in findings)
@@ -213,10 +220,10 @@ class _Run:
             if done:
                 rebuild(table, format_name)
             self.found.extend(
-                _Found(name, each, done and each.kind == "derived") for each in findings
+                _StreamFinding(name, each, done and each.kind == "derived") for each in findings
             )
 
-    def _unfinished(self, table: TableHandle, tie: Tie) -> Finding:
+    def _unfinished_finding(self, table: TableHandle, tie: LocationReference) -> Finding:
         """Return the finding that files were projected for another location than the table's.
 
         It is a failure if the ledger is recorded here, since readers of the files are misled.
@@ -229,20 +236,20 @@ class _Run:
         advice = "record the change with: lakeledger move, move --alias or move --copy"
         return Finding("unfinished", tie.what, table.location, None, advice)
 
-    def _freshness(self, table: TableHandle, name: str) -> None:
+    def _check_freshness(self, table: TableHandle, name: str) -> None:
         """Add findings for projections that are behind; they are not failures."""
         for each in freshness(table):
             if each.behind:
                 said = f"the {each.format} files are at {each}"
                 advice = f"update them with: lakeledger follow {name} --once"
                 finding = Finding("unfinished", said, "", each.version, advice)
-                self.found.append(_Found(name, finding, repaired=False))
+                self.found.append(_StreamFinding(name, finding, repaired=False))
 
     def _heads(self) -> None:
         names = {subject.name for subject, _ in self.verified}
         stream = names.pop() if len(names) == 1 else "ledger"
         for finding in unmet(self.expected, self.verified):
-            self.found.append(_Found(stream, finding, repaired=False))
+            self.found.append(_StreamFinding(stream, finding, repaired=False))
 
 
 def verify(
@@ -296,16 +303,16 @@ def verify(
         root_location=handle_of(lake).setting.root_location,
     )
     with Workers(setting.options_for) as workers:
-        run = _Run(lake, setting, repair, data, place.screen, workers, heads)
+        run = _VerificationRun(lake, setting, repair, data, place.screen, workers, heads)
         if name is None:
-            run.everything()
+            run.verify_everything()
         else:
             run.one(name)
-    place.screen.result(_document(run), lambda to: _print(to, run))
-    _fail(run)
+    place.screen.result(_verification_document(run), lambda to: _print_verification(to, run))
+    _raise_on_failures(run)
 
 
-def _fail(run: _Run) -> None:
+def _raise_on_failures(run: _VerificationRun) -> None:
     failures = [each for each in run.found if each.fails]
     if not failures:
         return
@@ -319,7 +326,7 @@ def _fail(run: _Run) -> None:
     )
 
 
-def _heads(run: _Run) -> Iterator[dict[str, Any]]:
+def _heads(run: _VerificationRun) -> Iterator[dict[str, Any]]:
     for subject, verification in run.verified:
         yield {
             "stream": subject.name,
@@ -329,7 +336,7 @@ def _heads(run: _Run) -> Iterator[dict[str, Any]]:
         }
 
 
-def _document(run: _Run) -> dict[str, Any]:
+def _verification_document(run: _VerificationRun) -> dict[str, Any]:
     return {
         "sound": not any(each.fails for each in run.found),
         "findings": [each.document() for each in run.found],
@@ -337,7 +344,7 @@ def _document(run: _Run) -> dict[str, Any]:
     }
 
 
-def _print(screen: Screen, run: _Run) -> None:
+def _print_verification(screen: Screen, run: _VerificationRun) -> None:
     for each in run.found:
         finding = each.finding
         at = "" if finding.version is None else f", version {finding.version}"
@@ -393,7 +400,7 @@ class FormatVerifier(Protocol):
         """Restore missing and changed files."""
 
 
-def _format(name: str) -> FormatVerifier:
+def _load_format_verifier(name: str) -> FormatVerifier:
     offered: Any = part(name, "kept") if name in having("kept") else load(GROUP, name)
     return cast(FormatVerifier, offered)
 
@@ -402,7 +409,7 @@ def differences(table: TableHandle) -> Iterator[tuple[str, list[Finding]]]:
     """Yield the findings about a table's files by installed format."""
     for name in sorted({*having("kept"), *names(GROUP)}):
         try:
-            found = _format(name).verify(table)
+            found = _load_format_verifier(name).verify(table)
             if found.damage is not None:
                 # Files rebuilt from a damaged log would hide the damage.
                 raise found.damage
@@ -414,15 +421,15 @@ def differences(table: TableHandle) -> Iterator[tuple[str, list[Finding]]]:
             advice = "see the message"
             yield name, [Finding("unfinished", f"{name}: {error.message}", where, None, advice)]
             continue
-        yield name, list(_findings(name, found))
+        yield name, list(_format_findings(name, found))
 
 
 def rebuild(table: TableHandle, name: str) -> None:
     """Restore a table's files of a format."""
-    _format(name).rebuild(table)
+    _load_format_verifier(name).rebuild(table)
 
 
-def _findings(name: str, found: FormatFindings) -> Iterator[Finding]:
+def _format_findings(name: str, found: FormatFindings) -> Iterator[Finding]:
     for path in found.missing:
         yield Finding("derived", f"the {name} file is missing", path, None, REPAIR)
     for path in found.changed:

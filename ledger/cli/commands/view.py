@@ -8,11 +8,11 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from ledger.cli import families
-from ledger.cli.changes import key_and_value
+from ledger.cli.changes import split_key_and_value
 from ledger.cli.commands.tables import Columns
 from ledger.cli.exits import UsageError
 from ledger.cli.families import view as plugged
-from ledger.cli.options import CommitFlags, LedgerFlags, as_written, pairs
+from ledger.cli.options import CommitFlags, LedgerFlags, options_as_texts, pairs
 from ledger.cli.output import Screen
 from ledger.cli.phrases import again, committed
 from ledger.events.catalog import AddDialect, DropDialect, UpdateDialect, ViewChange
@@ -26,11 +26,11 @@ _MANY = Parameter(negative="", show_default=False)
 _NAME = Parameter(help="DATABASE.VIEW.")
 
 _CHANGES: dict[str, Callable[[str], ViewChange]] = {
-    "--set": lambda text: SetOption(*key_and_value(text)),
+    "--set": lambda text: SetOption(*split_key_and_value(text)),
     "--unset": RemoveOption,
     "--comment": UpdateComment,
-    "--add-dialect": lambda text: AddDialect(*key_and_value(text)),
-    "--update-dialect": lambda text: UpdateDialect(*key_and_value(text)),
+    "--add-dialect": lambda text: AddDialect(*split_key_and_value(text)),
+    "--update-dialect": lambda text: UpdateDialect(*split_key_and_value(text)),
     "--drop-dialect": DropDialect,
 }
 
@@ -86,9 +86,9 @@ def create(  # noqa: PLR0913 - each is an option of the command
     schema = ViewSchema(
         fields=Columns(column=column).to_schema().fields if column else (),
         query=query,
-        dialects=dict(key_and_value(each) for each in dialect),
+        dialects=dict(split_key_and_value(each) for each in dialect),
         comment=comment,
-        options=dict(key_and_value(each) for each in option),
+        options=dict(split_key_and_value(each) for each in option),
     )
     lake = place.open()
     repeated = writing.committed(lake)
@@ -107,7 +107,7 @@ def alter(
     change: Annotated[
         tuple[str, ...],
         # One parameter with many names keeps the order of the command line.
-        Parameter(name=tuple(_CHANGES), converter=as_written, negative="", show=False),
+        Parameter(name=tuple(_CHANGES), converter=options_as_texts, negative="", show=False),
     ] = (),
     writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
@@ -126,14 +126,14 @@ def alter(
         lakeledger view alter shop.late --comment "an hour and more" \
             --drop-dialect spark
     """
-    changes = [_change(option, value) for option, value in pairs(change)]
+    changes = [_parse_view_change(option, value) for option, value in pairs(change)]
     if not changes:
         raise UsageError('no change is given; for example: --comment "late flights"')
     lake = place.open()
     committed(place.screen, lake, lake.alter_view(name, changes, **writing.options()), writing)
 
 
-def _change(option: str, value: str) -> ViewChange:
+def _parse_view_change(option: str, value: str) -> ViewChange:
     try:
         return _CHANGES[option](value)
     except UsageError as error:
@@ -189,7 +189,7 @@ def show(
     entry = place.open().view(name)
     screen = place.screen
     document = plugged("json")(plugged("view")(entry)) if screen.output != "text" else {}
-    screen.result(document, lambda to: _print(to, entry))
+    screen.result(document, lambda to: _print_view(to, entry))
 
 
 def list_views(
@@ -215,7 +215,7 @@ def list_views(
     place.screen.result({"database": database, "views": names}, text)
 
 
-def _print(screen: Screen, entry: ViewEntry) -> None:
+def _print_view(screen: Screen, entry: ViewEntry) -> None:
     view = entry.schema
     screen.line(str(entry.identifier), style="bold")
     screen.facts(

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from ledger.cli.commands.log import COLUMNS, rows
 from ledger.cli.families import view
 from ledger.cli.output import Output, Screen
-from ledger.cli.quickstart.steps import DATABASE, DELAYS, IDENTIFIER, by_day
+from ledger.cli.quickstart.steps import DATABASE, DELAYS, IDENTIFIER, flights_by_day
 from ledger.cli.quickstart.story import Story
 from ledger.ledger import open as open_ledger
 from ledger.log.layout import STREAM_FOLDER
@@ -63,21 +63,24 @@ def quickstart(
     screen = Screen(output)
     prepare(folder, anew=anew)
     flights = sample()
-    leave_files(folder, flights)
+    write_flight_files(folder, flights)
     lake = open_ledger(str(folder))
     with screen.progress("loading days") as report:
         story = tell_story(
-            lake, flights, statistics=_with_spark if spark else _without, on_progress=report
+            lake,
+            flights,
+            statistics=_statistics_with_spark if spark else _statistics_disabled,
+            on_progress=report,
         )
     screen.result(story.to_json(), lambda to: print_story(story, to, str(folder)))
 
 
-def _with_spark(table: Table, at: TableAt) -> Mapping[str, Any]:
+def _statistics_with_spark(table: Table, at: TableAt) -> Mapping[str, Any]:
     document: Mapping[str, Any] = view("statistics")(table, at, top=TOP)
     return document
 
 
-def _without(_table: Table, _at: TableAt) -> Mapping[str, Any]:
+def _statistics_disabled(_table: Table, _at: TableAt) -> Mapping[str, Any]:
     raise MissingDependencyError("Spark was disabled by --no-spark")
 
 
@@ -115,10 +118,10 @@ def prepare(folder: Path, *, anew: bool) -> None:
             f"folder {folder} contains files besides the quickstart ({min(others)}, ...), which "
             "are not deleted; name another folder"
         )
-    _empty(folder)
+    _empty_folder(folder)
 
 
-def _empty(folder: Path) -> None:
+def _empty_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     # The marker is created first and deleted last, so that a killed run can be started over.
     (folder / MARKER).touch()
@@ -130,7 +133,7 @@ def _empty(folder: Path) -> None:
             shutil.rmtree(place, ignore_errors=True)
 
 
-def leave_files(folder: Path, flights: pa.Table) -> None:
+def write_flight_files(folder: Path, flights: pa.Table) -> None:
     """Write the flights as plain files, all of them and the first day, for the user's own tables.
 
     Args:
@@ -140,7 +143,7 @@ def leave_files(folder: Path, flights: pa.Table) -> None:
     from pyarrow import parquet
 
     parquet.write_table(flights, folder / JANUARY)
-    parquet.write_table(by_day(flights)["2013-01-01"], folder / NEW_YEAR)
+    parquet.write_table(flights_by_day(flights)["2013-01-01"], folder / NEW_YEAR)
 
 
 def print_story(story: Story, screen: Screen, shown_url: str) -> None:
@@ -157,21 +160,21 @@ def print_story(story: Story, screen: Screen, shown_url: str) -> None:
         f"{len(story.commits)} commits: {story.identifier} at {story.location}",
         style="bold",
     )
-    _log(story, screen)
-    _schemas(story, screen)
-    _standings(story, screen)
-    _busiest(story, screen)
-    _readings(story, screen)
-    _next(story, screen, shown_url)
+    _print_log(story, screen)
+    _print_schemas(story, screen)
+    _print_rollback(story, screen)
+    _print_busiest_days(story, screen)
+    _print_readings(story, screen)
+    _print_next_steps(story, screen, shown_url)
 
 
-def _log(story: Story, screen: Screen) -> None:
+def _print_log(story: Story, screen: Screen) -> None:
     screen.heading("1. The commit history")
     screen.line("One file per day, with schema changes in between. No data is rewritten.")
     screen.table(COLUMNS, rows(story.commits))
 
 
-def _schemas(story: Story, screen: Screen) -> None:
+def _print_schemas(story: Story, screen: Screen) -> None:
     screen.heading(f"2. The schema at tag {story.tag} and today")
     screen.line(
         "Columns are tracked by field id, so renamed, widened and moved ones still read old files."
@@ -184,7 +187,7 @@ def _schemas(story: Story, screen: Screen) -> None:
     screen.line(f"  {story.refusal}")
 
 
-def _standings(story: Story, screen: Screen) -> None:
+def _print_rollback(story: Story, screen: Screen) -> None:
     screen.heading("3. A day was loaded twice and rolled back")
     screen.line(
         "The rollback is a new snapshot with the old contents; the mistake stays in the log."
@@ -205,7 +208,7 @@ def _standings(story: Story, screen: Screen) -> None:
     )
 
 
-def _busiest(story: Story, screen: Screen) -> None:
+def _print_busiest_days(story: Story, screen: Screen) -> None:
     screen.heading("4. The busiest days, computed by Spark from the log")
     if story.statistics is None:
         screen.line(f"Skipped: {story.statistics_missing}")
@@ -224,7 +227,7 @@ def _busiest(story: Story, screen: Screen) -> None:
     )
 
 
-def _readings(story: Story, screen: Screen) -> None:
+def _print_readings(story: Story, screen: Screen) -> None:
     screen.heading(f"5. One table, {len(story.readings)} formats")
     if not story.readings:
         screen.line("Skipped: no format is installed.")
@@ -238,7 +241,7 @@ def _readings(story: Story, screen: Screen) -> None:
             screen.line(f"  {line}")
 
 
-def _next(story: Story, screen: Screen, shown_url: str) -> None:
+def _print_next_steps(story: Story, screen: Screen, shown_url: str) -> None:
     screen.heading("Try next")
     for line in (
         f"export LAKELEDGER_URL={shown_url}",

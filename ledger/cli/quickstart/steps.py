@@ -69,7 +69,7 @@ def sample() -> pa.Table:
         return parquet.read_table(path)
 
 
-def by_day(flights: pa.Table) -> dict[str, pa.Table]:
+def flights_by_day(flights: pa.Table) -> dict[str, pa.Table]:
     """Return the flights by day as ISO text, in order of days.
 
     Args:
@@ -103,24 +103,24 @@ def rows_for(day: str, flights: pa.Table, schema: Schema) -> pa.Table:
 
     arrow = schema.to_arrow()
     columns = [
-        _values(day, flights, field, arrow.field(index).type)
+        _column_values(day, flights, field, arrow.field(index).type)
         for index, field in enumerate(schema.fields)
     ]
     return pa.Table.from_arrays(columns, schema=arrow)
 
 
-def _values(day: str, flights: pa.Table, field: DataField, arrow_type: pa.DataType) -> Any:
+def _column_values(day: str, flights: pa.Table, field: DataField, arrow_type: pa.DataType) -> Any:
     import pyarrow as pa
 
     first_name = _FIRST_NAMES.get(field.id)
     if first_name == "day":
         return pa.array([day] * len(flights)).cast(arrow_type)
     if first_name is not None:
-        return _cast(flights[first_name], arrow_type)
+        return _cast_column(flights[first_name], arrow_type)
     return _ADDED[field.name](flights, field, arrow_type)
 
 
-def _cast(column: Any, arrow_type: pa.DataType) -> Any:
+def _cast_column(column: Any, arrow_type: pa.DataType) -> Any:
     import pyarrow as pa
 
     if pa.types.is_floating(column.type):
@@ -130,26 +130,26 @@ def _cast(column: Any, arrow_type: pa.DataType) -> Any:
     return joined.cast(arrow_type)
 
 
-def _cancelled(flights: pa.Table, _field: DataField, arrow_type: pa.DataType) -> Any:
+def _cancelled_column(flights: pa.Table, _field: DataField, arrow_type: pa.DataType) -> Any:
     import pyarrow.compute as pc
 
-    return _cast(pc.is_null(flights["dep_time"], nan_is_null=True), arrow_type)
+    return _cast_column(pc.is_null(flights["dep_time"], nan_is_null=True), arrow_type)
 
 
-def _route(flights: pa.Table, field: DataField, arrow_type: pa.DataType) -> Any:
+def _route_column(flights: pa.Table, field: DataField, arrow_type: pa.DataType) -> Any:
     import pyarrow as pa
 
     members = field.type.fields if isinstance(field.type, RowType) else ()
     columns = [
-        _cast(flights[_FLIGHT_ROUTE[member.name]], arrow_type.field(index).type)
+        _cast_column(flights[_FLIGHT_ROUTE[member.name]], arrow_type.field(index).type)
         for index, member in enumerate(members)
     ]
     return pa.StructArray.from_arrays(columns, fields=list(arrow_type))
 
 
 _ADDED: dict[str, Callable[[pa.Table, DataField, pa.DataType], Any]] = {
-    "cancelled": _cancelled,
-    "route": _route,
+    "cancelled": _cancelled_column,
+    "route": _route_column,
 }
 
 
@@ -163,7 +163,7 @@ ENGINEER = "engineer"
 
 
 @frozen
-class Evolution:
+class QuickstartSchemaChange:
     """Schema change of the quickstart.
 
     Attributes:
@@ -184,8 +184,8 @@ _ROUTE = type_from_json(
     }
 )
 
-EVOLUTIONS: tuple[Evolution, ...] = (
-    Evolution(
+EVOLUTIONS: tuple[QuickstartSchemaChange, ...] = (
+    QuickstartSchemaChange(
         8,
         "clearer names for the delays",
         [
@@ -193,24 +193,24 @@ EVOLUTIONS: tuple[Evolution, ...] = (
             RenameColumn(("arr_delay",), "arrival_delay"),
         ],
     ),
-    Evolution(
+    QuickstartSchemaChange(
         11,
         "flag cancelled flights",
         [AddColumn(("cancelled",), "BOOLEAN", "no departure time")],
     ),
-    Evolution(
+    QuickstartSchemaChange(
         14,
         "distances of whole journeys",
         [UpdateColumnType(("distance",), "BIGINT", True)],  # noqa: FBT003 - keep nullability
     ),
-    Evolution(17, "group the route", [AddColumn(("route",), type_to_wire(_ROUTE))]),
-    Evolution(20, "a route has a length", [AddColumn(("route", "miles"), "BIGINT")]),
-    Evolution(
+    QuickstartSchemaChange(17, "group the route", [AddColumn(("route",), type_to_wire(_ROUTE))]),
+    QuickstartSchemaChange(20, "a route has a length", [AddColumn(("route", "miles"), "BIGINT")]),
+    QuickstartSchemaChange(
         23,
         "carrier after the day",
         [UpdateColumnPosition(Move("carrier", "AFTER", "day"))],
     ),
-    Evolution(
+    QuickstartSchemaChange(
         26,
         "redundant with time_hour",
         [DropColumn(("hour",)), DropColumn(("minute",))],
@@ -236,11 +236,11 @@ def happen(lake: Ledger, flights: pa.Table, on_progress: Progress = no_progress)
     table = lake.create_table(
         IDENTIFIER, FIRST_SCHEMA, author=ENGINEER, message="flights, one partition a day"
     )
-    days = by_day(flights)
+    days = flights_by_day(flights)
     for count, (day, rows) in enumerate(days.items(), start=1):
         load(table, day, rows, name="flights", message=f"flights of {day}")
         on_progress(count, len(days))
-        between(table, count, is_last=count == len(days))
+        run_due_steps(table, count, is_last=count == len(days))
     _load_twice_and_roll_back(table, *list(days.items())[-1])
     return table
 
@@ -258,7 +258,7 @@ def load(table: Table, day: str, rows: pa.Table, *, name: str, message: str) -> 
     return appended.state.last_snapshot_id
 
 
-def between(table: Table, days: int, *, is_last: bool) -> None:
+def run_due_steps(table: Table, days: int, *, is_last: bool) -> None:
     """Run the steps due after a number of days; after the last day, all remaining ones."""
     if days == DAYS_A_WEEK or (is_last and days < DAYS_A_WEEK):
         table.create_tag(TAG, author=ENGINEER, message="the first week is complete")
@@ -277,7 +277,7 @@ DELAYS = f"{DATABASE}.delays"
 
 
 @frozen
-class Reading:
+class FormatReading:
     """Python code that reads the table in one format.
 
     Attributes:
@@ -295,7 +295,7 @@ class Reading:
         return {"format": self.format, "package": self.package, "lines": list(self.lines)}
 
 
-def delays_in_every_format(lake: Ledger, flights: pa.Table) -> list[Reading]:
+def delays_in_every_format(lake: Ledger, flights: pa.Table) -> list[FormatReading]:
     """Create the table of delays, rename a column, and project it to every format.
 
     Args:
@@ -311,7 +311,7 @@ def delays_in_every_format(lake: Ledger, flights: pa.Table) -> list[Reading]:
         options={FORMATS_OPTION: ",".join(formats)} if formats else {},
     )
     table = lake.create_table(DELAYS, schema, author=ENGINEER, message="one table, every format")
-    written = _write(table.location, _delays(flights, schema.to_arrow()))
+    written = _write_parquet(table.location, _delays_table(flights, schema.to_arrow()))
     table.add_files([written], author=LOADER, message="delays by day and carrier")
     renamed = RenameColumn(("delay",), "mean_delay")
     table.alter([renamed], author=ENGINEER, message="say which delay")
@@ -320,11 +320,11 @@ def delays_in_every_format(lake: Ledger, flights: pa.Table) -> list[Reading]:
         reached = table.project(name)
         command = part(name, "command")
         opened = command.opened(table.location, reached)
-        readings.append(Reading(name, command.reader.package, command.reader.lines(opened)))
+        readings.append(FormatReading(name, command.reader.package, command.reader.lines(opened)))
     return readings
 
 
-def _delays(flights: pa.Table, arrow: pa.Schema) -> pa.Table:
+def _delays_table(flights: pa.Table, arrow: pa.Schema) -> pa.Table:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -338,7 +338,7 @@ def _delays(flights: pa.Table, arrow: pa.Schema) -> pa.Table:
     return found.sort_by([("day", "ascending"), ("carrier", "ascending")])
 
 
-def _write(location: str, rows: pa.Table) -> str:
+def _write_parquet(location: str, rows: pa.Table) -> str:
     from pyarrow import parquet
 
     filesystem, folder = open_location(location)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from ledger.cli.phrases import plain
-from ledger.cli.quickstart.steps import REFUSED, TAG, Reading, delays_in_every_format, happen
+from ledger.cli.quickstart.steps import REFUSED, TAG, FormatReading, delays_in_every_format, happen
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.events.schema import ColumnMoved
@@ -30,7 +30,7 @@ Statistics = Callable[[Table, TableAt], Mapping[str, Any]]
 
 
 @frozen
-class Chapter:
+class SnapshotSummary:
     """Contents of the table at one snapshot.
 
     Attributes:
@@ -84,12 +84,12 @@ class Story:
     location: str
     commits: Sequence[Commit[TableEvent]]
     tag: str
-    standings: Sequence[Chapter]
+    standings: Sequence[SnapshotSummary]
     columns: Sequence[ColumnThenAndNow]
     refusal: str
     statistics: Mapping[str, Any] | None
     statistics_missing: str | None
-    readings: Sequence[Reading]
+    readings: Sequence[FormatReading]
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain JSON, keys in camelCase."""
@@ -98,7 +98,7 @@ class Story:
             "table": self.identifier,
             "location": self.location,
             "tagName": self.tag,
-            "standings": [_chapter_json(each) for each in self.standings],
+            "standings": [_snapshot_summary_json(each) for each in self.standings],
             "columns": [
                 {"fieldId": each.field_id, "then": each.then, "now": each.now, "what": each.what}
                 for each in self.columns
@@ -131,19 +131,21 @@ def tell_story(
 
 
 def story_of(
-    lake: Ledger, table: Table, statistics: Statistics, readings: Sequence[Reading]
+    lake: Ledger, table: Table, statistics: Statistics, readings: Sequence[FormatReading]
 ) -> Story:
     """Return the result for a table that the quickstart has loaded."""
     commits = list(table.events())
-    busiest, missing = _statistics(table, statistics)
+    busiest, missing = _compute_statistics(table, statistics)
     return Story(
         ledger_url=lake.url,
         identifier=str(table.identifier),
         location=table.location,
         commits=commits,
         tag=TAG,
-        standings=_standings(table, _rollback(commits)),
-        columns=list(_columns(table.at(tag=TAG).schema, table.at().schema, _moved(commits))),
+        standings=_rollback_summaries(table, _find_rollback(commits)),
+        columns=list(
+            _compare_columns(table.at(tag=TAG).schema, table.at().schema, _moved_field_ids(commits))
+        ),
         refusal=" ".join(each.message for each in table.plan([REFUSED]).refusals),
         statistics=busiest,
         statistics_missing=missing,
@@ -151,7 +153,7 @@ def story_of(
     )
 
 
-def _statistics(
+def _compute_statistics(
     table: Table, statistics: Statistics
 ) -> tuple[Mapping[str, Any] | None, str | None]:
     try:
@@ -160,18 +162,18 @@ def _statistics(
         return None, error.message
 
 
-def _standings(table: Table, rollback: RolledBack) -> list[Chapter]:
+def _rollback_summaries(table: Table, rollback: RolledBack) -> list[SnapshotSummary]:
     good = rollback.target_snapshot_id
     return [
-        _chapter(f"at tag {TAG}", table.at(tag=TAG)),
-        _chapter("before the mistake", table.at(snapshot=good)),
-        _chapter("after the mistake", table.at(snapshot=rollback.snapshot_id - 1)),
-        _chapter("after the rollback", table.at(snapshot=rollback.snapshot_id)),
+        _snapshot_summary(f"at tag {TAG}", table.at(tag=TAG)),
+        _snapshot_summary("before the mistake", table.at(snapshot=good)),
+        _snapshot_summary("after the mistake", table.at(snapshot=rollback.snapshot_id - 1)),
+        _snapshot_summary("after the rollback", table.at(snapshot=rollback.snapshot_id)),
     ]
 
 
-def _chapter(moment: str, at: TableAt) -> Chapter:
-    return Chapter(
+def _snapshot_summary(moment: str, at: TableAt) -> SnapshotSummary:
+    return SnapshotSummary(
         moment,
         at.state.last_snapshot_id,
         at.version,
@@ -181,7 +183,7 @@ def _chapter(moment: str, at: TableAt) -> Chapter:
     )
 
 
-def _chapter_json(chapter: Chapter) -> dict[str, Any]:
+def _snapshot_summary_json(chapter: SnapshotSummary) -> dict[str, Any]:
     return {
         "moment": chapter.moment,
         "snapshotId": chapter.snapshot_id,
@@ -192,7 +194,7 @@ def _chapter_json(chapter: Chapter) -> dict[str, Any]:
     }
 
 
-def _events(commits: Sequence[Commit[TableEvent]]) -> Iterator[TableEvent]:
+def _events_of(commits: Sequence[Commit[TableEvent]]) -> Iterator[TableEvent]:
     return (
         event
         for commit in commits
@@ -201,36 +203,42 @@ def _events(commits: Sequence[Commit[TableEvent]]) -> Iterator[TableEvent]:
     )
 
 
-def _rollback(commits: Sequence[Commit[TableEvent]]) -> RolledBack:
-    return next(each for each in _events(commits) if isinstance(each, RolledBack))
+def _find_rollback(commits: Sequence[Commit[TableEvent]]) -> RolledBack:
+    return next(each for each in _events_of(commits) if isinstance(each, RolledBack))
 
 
-def _moved(commits: Sequence[Commit[TableEvent]]) -> frozenset[int]:
-    return frozenset(each.field_id for each in _events(commits) if isinstance(each, ColumnMoved))
+def _moved_field_ids(commits: Sequence[Commit[TableEvent]]) -> frozenset[int]:
+    return frozenset(each.field_id for each in _events_of(commits) if isinstance(each, ColumnMoved))
 
 
-def _columns(then: Schema, now: Schema, moved: frozenset[int]) -> Iterator[ColumnThenAndNow]:
-    before = dict(_by_id(then.fields, ""))
-    after = dict(_by_id(now.fields, ""))
+def _compare_columns(
+    then: Schema, now: Schema, moved: frozenset[int]
+) -> Iterator[ColumnThenAndNow]:
+    before = dict(_columns_by_id(then.fields, ""))
+    after = dict(_columns_by_id(now.fields, ""))
     for field_id in sorted(before.keys() | after.keys()):
         old, new = before.get(field_id), after.get(field_id)
         yield ColumnThenAndNow(
             field_id,
             None if old is None else " ".join(old),
             None if new is None else " ".join(new),
-            _what(old, new, is_moved=field_id in moved),
+            _describe_change(old, new, is_moved=field_id in moved),
         )
 
 
-def _by_id(fields: Sequence[DataField], prefix: str) -> Iterator[tuple[int, tuple[str, str]]]:
+def _columns_by_id(
+    fields: Sequence[DataField], prefix: str
+) -> Iterator[tuple[int, tuple[str, str]]]:
     for each in fields:
         is_row = isinstance(each.type, RowType)
         yield each.id, (f"{prefix}{each.name}", "ROW" if is_row else format_type(each.type))
         if isinstance(each.type, RowType):
-            yield from _by_id(each.type.fields, f"{prefix}{each.name}.")
+            yield from _columns_by_id(each.type.fields, f"{prefix}{each.name}.")
 
 
-def _what(old: tuple[str, str] | None, new: tuple[str, str] | None, *, is_moved: bool) -> str:
+def _describe_change(
+    old: tuple[str, str] | None, new: tuple[str, str] | None, *, is_moved: bool
+) -> str:
     if old is None:
         return "added"
     if new is None:

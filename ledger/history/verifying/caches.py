@@ -22,15 +22,23 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 from attrs import define, field, frozen
 
-from ledger.files.change_lists import parquet_of, parsed
+from ledger.files.change_lists import read_changes_table, table_to_parquet
 from ledger.files.live import LiveFiles
-from ledger.files.runs import NO_ROWS, Net, Placed, check_of, key_of_check, rows_of, table_of
-from ledger.history.past import kept_names, names_made
-from ledger.history.verifying.commits import nearly
+from ledger.files.runs import (
+    NO_ROWS,
+    Net,
+    Placed,
+    check_file_content,
+    check_file_key,
+    read_run_rows,
+    run_rows_to_table,
+)
+from ledger.history.past import build_names_cache, decode_names_cache
+from ledger.history.verifying.commits import is_nearly_equal_digest
 from ledger.history.verifying.subject import FROM_BACKUP, REPAIR, Finding, Subject
-from ledger.log.checkpoints import Head, named_digest
+from ledger.log.checkpoints import Head, read_commit_digest
 from ledger.log.codec import digest
-from ledger.log.key_index import KeyFilter, KeyIndex, Layer, Lookup, layers, tiles
+from ledger.log.key_index import FilterLayer, KeyFilter, KeyIndex, KeyLookup, filter_layers, tiles
 from ledger.log.layout import CHECKPOINT_INTERVAL, SEGMENT_LENGTH
 from ledger.log.segments import MOST_BYTES, is_same_segment, segment_of, write_segment
 from ledger.log.stream_log import StreamLog
@@ -56,11 +64,11 @@ Tile = tuple[int, int]
 """First and last version of a key index or a run."""
 
 
-def last_of(name: str) -> int | None:
+def last_version_of_name(name: str) -> int | None:
     """Return the version in a cache's file name, the last one of an interval; None: no cache.
 
     Example:
-        >>> last_of("00000000000000000100.json"), last_of("notes.txt")
+        >>> last_version_of_name("00000000000000000100.json"), last_version_of_name("notes.txt")
         (100, None)
     """
     found = _checkpoint_of(name) or _filter_of(name)
@@ -70,17 +78,17 @@ def last_of(name: str) -> int | None:
     return int(piece[2]) if piece else None
 
 
-def tile_of(boundary: int) -> Tile:
+def tile_ending_at(boundary: int) -> Tile:
     """Return the interval of the key index and the run that end at a checkpoint's version."""
     return next(tiles(boundary))
 
 
-def is_merged(tile: Tile) -> bool:
+def is_merged_tile(tile: Tile) -> bool:
     """Return True if an interval has more commits than a segment."""
     return tile[1] - tile[0] > SEGMENT_LENGTH
 
 
-class _Envelope(msgspec.Struct, rename="camel"):
+class _CheckpointEnvelope(msgspec.Struct, rename="camel"):
     """The part of a checkpoint that determines which versions of the ledger can read it."""
 
     fold_version: int
@@ -112,7 +120,7 @@ class Caches(Generic[S, E]):
         remedy = ((key, right),) if self.mends else ()
         if there is None:
             yield Finding("absent", "the checkpoint is missing", key, version, REPAIR, remedy)
-        elif _is_of_another_fold(there, right):
+        elif _is_of_other_fold_version(there, right):
             said = "another version of lakeledger wrote the checkpoint; this one ignores it"
             yield Finding("absent", said, key, version, "nothing needs to be done")
         elif _is_of_another_log(there, head):
@@ -160,9 +168,13 @@ class Caches(Generic[S, E]):
                 remedy = ((key, body),) if self.mends else ()
                 yield Finding("derived", said, key, tile[1], REPAIR, remedy)
         if absent:
-            yield self._absent(absent[0][0], tile, tuple(absent) if self.mends else ())
+            yield self._missing_index_finding(
+                absent[0][0], tile, tuple(absent) if self.mends else ()
+            )
 
-    def _absent(self, key: str, tile: Tile, remedy: tuple[tuple[str, bytes], ...]) -> Finding:
+    def _missing_index_finding(
+        self, key: str, tile: Tile, remedy: tuple[tuple[str, bytes], ...]
+    ) -> Finding:
         return Finding("absent", "the key index is missing", key, tile[1], REPAIR, remedy)
 
     def runs(
@@ -179,7 +191,7 @@ class Caches(Generic[S, E]):
                 yield from self.run(tile, [*Net(rows[part]).rows()])
             return
         # No file is added or removed twice: each run is a slice of one table.
-        table = table_of(rows) if rows else None
+        table = run_rows_to_table(rows) if rows else None
         for tile, part in tiles_of:
             yield from self.run(
                 tile,
@@ -198,25 +210,25 @@ class Caches(Generic[S, E]):
             table: The same rows as an Arrow table, if it exists already.
         """
         key = self.subject.layout.file_run(*tile)
-        there, check = self._store.read(key), self._store.read(key_of_check(key))
+        there, check = self._store.read(key), self._store.read(check_file_key(key))
         if not rows:
             if check != NO_ROWS:
-                empty = ((key_of_check(key), NO_ROWS),) if self.mends else ()
-                yield self._run(key_of_check(key), tile, check is None, empty)
+                empty = ((check_file_key(key), NO_ROWS),) if self.mends else ()
+                yield self._run_finding(check_file_key(key), tile, check is None, empty)
             return
-        is_right = there is not None and holds_rows(there, rows, table)
-        if not is_right or there is None or check != check_of(there):
-            remedy = self._rows_remedy(key, rows) if self.mends else ()
+        is_right = there is not None and is_run_of_rows(there, rows, table)
+        if not is_right or there is None or check != check_file_content(there):
+            remedy = self._run_remedy(key, rows) if self.mends else ()
             # The check is written last.
             is_absent = there is None or (is_right and check is None)
-            yield self._run(key, tile, is_absent, remedy)
+            yield self._run_finding(key, tile, is_absent, remedy)
 
-    def _rows_remedy(self, key: str, rows: Sequence[Placed]) -> tuple[tuple[str, bytes], ...]:
-        body = parquet_of(table_of(rows))
-        right = ((key, body), (key_of_check(key), check_of(body)))
+    def _run_remedy(self, key: str, rows: Sequence[Placed]) -> tuple[tuple[str, bytes], ...]:
+        body = table_to_parquet(run_rows_to_table(rows))
+        right = ((key, body), (check_file_key(key), check_file_content(body)))
         return tuple(each for each in right if self._store.read(each[0]) != each[1])
 
-    def _run(
+    def _run_finding(
         self,
         key: str,
         tile: Tile,
@@ -238,45 +250,49 @@ class Caches(Generic[S, E]):
             tile: The interval.
             wrong: The keys of earlier caches that are missing or wrong.
         """
-        log = self.from_log(wrong)
+        log = self.log_without_caches(wrong)
         named = self.subject.log.lookup.named
         files = [key for key, _ in named.files(tile, KeyIndex())]
         if self.mends or any(map(self._store.exists, files)):
             yield from self.index(tile, log.lookup.named.made(tile))
         else:
-            yield self._absent(files[0], tile, ())
+            yield self._missing_index_finding(files[0], tile, ())
         if not self.subject.has_files:
             return
         key = self.subject.layout.file_run(*tile)
-        if self.mends or self._store.exists(key) or self._store.exists(key_of_check(key)):
-            yield from self.run(tile, [*Net(LiveFiles(log).built(*tile)).rows()])
+        if self.mends or self._store.exists(key) or self._store.exists(check_file_key(key)):
+            yield from self.run(tile, [*Net(LiveFiles(log).build_interval_changes(*tile)).rows()])
         else:
-            yield self._run(key, tile, is_absent=True, remedy=())
+            yield self._run_finding(key, tile, is_absent=True, remedy=())
 
-    def from_log(self, wrong: AbstractSet[str]) -> Any:
+    def log_without_caches(self, wrong: AbstractSet[str]) -> Any:
         """Return the stream's log with wrong caches hidden, so that it rebuilds them.
 
         Args:
             wrong: The keys of the caches to hide.
         """
-        return self.subject.on(_Without(self._store, frozenset(wrong)))
+        return self.subject.on(_StoreHidingCaches(self._store, frozenset(wrong)))
 
 
-def _is_of_another_fold(there: bytes, right: bytes) -> bool:
+def _is_of_other_fold_version(there: bytes, right: bytes) -> bool:
     try:
-        found = msgspec.json.decode(there, type=_Envelope)
+        found = msgspec.json.decode(there, type=_CheckpointEnvelope)
     except (msgspec.DecodeError, ValueError, RecursionError):
         return False
-    return found.fold_version != msgspec.json.decode(right, type=_Envelope).fold_version
+    return found.fold_version != msgspec.json.decode(right, type=_CheckpointEnvelope).fold_version
 
 
 def _is_of_another_log(there: bytes, head: Head[Any]) -> bool:
     """Return True if a valid checkpoint of the head's version names another commit's digest."""
-    found = named_digest(there, head.state.version)
-    return found is not None and found != head.digest and not nearly(found, head.digest)
+    found = read_commit_digest(there, head.state.version)
+    return (
+        found is not None
+        and found != head.digest
+        and not is_nearly_equal_digest(found, head.digest)
+    )
 
 
-def holds_rows(body: bytes, rows: Sequence[Placed], table: pa.Table | None = None) -> bool:
+def is_run_of_rows(body: bytes, rows: Sequence[Placed], table: pa.Table | None = None) -> bool:
     """Return whether the bytes of a run contain exactly the given rows.
 
     Args:
@@ -285,18 +301,20 @@ def holds_rows(body: bytes, rows: Sequence[Placed], table: pa.Table | None = Non
         table: The same rows as an Arrow table, if it exists already.
     """
     try:
-        right = table_of(rows) if table is None else table
-        return _is_equal(parsed(body, len(rows)), right) or rows_of(body) == list(rows)
+        right = run_rows_to_table(rows) if table is None else table
+        return _are_tables_equal(read_changes_table(body, len(rows)), right) or read_run_rows(
+            body
+        ) == list(rows)
     except (ValueError, UpgradeRequiredError):
         return False
 
 
-def _is_equal(one: pa.Table, other: pa.Table) -> bool:
+def _are_tables_equal(one: pa.Table, other: pa.Table) -> bool:
     return one.schema.equals(other.schema) and bool(one.equals(other))
 
 
 @frozen
-class _Without:
+class _StoreHidingCaches:
     """Store that hides some caches, so that they are rebuilt."""
 
     inner: Store
@@ -309,7 +327,7 @@ class _Without:
         return None if key in self.hidden else self.inner.read(key)
 
 
-def filter_findings(
+def key_filter_findings(
     caches: Caches[Any, Any], boundary: int, wrong: AbstractSet[str]
 ) -> Iterator[Finding]:
     """Yield the findings about a stream's key filters.
@@ -319,18 +337,18 @@ def filter_findings(
         boundary: The version of the newest checkpoint reached.
         wrong: The keys of caches that are missing or wrong.
     """
-    log: StreamLog[Any, Any] = caches.from_log(wrong) if wrong else caches.subject.log
-    for layer in layers(boundary):
-        yield from _Comparison(caches, log.lookup, layer).findings()
+    log: StreamLog[Any, Any] = caches.log_without_caches(wrong) if wrong else caches.subject.log
+    for layer in filter_layers(boundary):
+        yield from _KeyFilterComparison(caches, log.lookup, layer).findings()
 
 
 @define
-class _Comparison:
+class _KeyFilterComparison:
     """Comparison of one layer's key filter, and its cuts, with the expected ones."""
 
     caches: Caches[Any, Any]
-    lookup: Lookup[Any]
-    layer: Layer
+    lookup: KeyLookup[Any]
+    layer: FilterLayer
     _made: dict[int, dict[str, KeyFilter]] = field(factory=dict)
 
     def findings(self) -> Iterator[Finding]:
@@ -339,33 +357,37 @@ class _Comparison:
         nothing = KeyFilter(0, array("I"))
         there = {key: store.read(key) for key, _ in self.lookup.filters.files(self.layer, nothing)}
         if not self.caches.mends and set(there.values()) == {None}:
-            yield self._late([*there])
+            yield self._late_filter_finding([*there])
             return
         late: list[str] = []
         for key, body in there.items():
             found = None if body is None else KeyFilter.from_bytes(body)
-            if body is None or (found is not None and self._is_behind(key, found)):
+            if body is None or (found is not None and self._is_filter_behind(key, found)):
                 late.append(key)
-            elif found != self._right(self.layer.last)[key] and not self._is_ahead(found):
+            elif found != self._expected_filters(self.layer.last)[
+                key
+            ] and not self._is_filter_ahead(found):
                 said = "the key filter differs from the log"
-                yield Finding("derived", said, key, self.layer.last, REPAIR, self._anew([key]))
+                yield Finding(
+                    "derived", said, key, self.layer.last, REPAIR, self._rebuilt_filters([key])
+                )
         if late:
-            yield self._late(late)
+            yield self._late_filter_finding(late)
 
-    def _right(self, last: int) -> dict[str, KeyFilter]:
+    def _expected_filters(self, last: int) -> dict[str, KeyFilter]:
         """Return the expected filter of the layer and its cuts up to a version, by key."""
         if last not in self._made:
             layer = self.layer._replace(last=last)
-            whole = self.lookup.named.filter_made(layer)
+            whole = self.lookup.named.build_filter(layer)
             self._made[last] = dict(self.lookup.filters.files(layer, whole))
         return self._made[last]
 
-    def _is_behind(self, key: str, found: KeyFilter) -> bool:
+    def _is_filter_behind(self, key: str, found: KeyFilter) -> bool:
         is_shorter = self.layer.first <= found.last < self.layer.last
         is_at_checkpoint = not found.last % CHECKPOINT_INTERVAL
-        return is_shorter and is_at_checkpoint and found == self._right(found.last)[key]
+        return is_shorter and is_at_checkpoint and found == self._expected_filters(found.last)[key]
 
-    def _is_ahead(self, found: KeyFilter | None) -> bool:
+    def _is_filter_ahead(self, found: KeyFilter | None) -> bool:
         """Return True if a filter covers commits appended after the verification began."""
         subject = self.caches.subject
         return (
@@ -374,18 +396,20 @@ class _Comparison:
             and subject.store.exists(subject.layout.commit(found.last))
         )
 
-    def _late(self, keys: Sequence[str]) -> Finding:
+    def _late_filter_finding(self, keys: Sequence[str]) -> Finding:
         said = "a key filter is missing, or is behind the checkpoints"
-        return Finding("absent", said, keys[0], self.layer.last, REPAIR, self._anew(keys))
+        return Finding(
+            "absent", said, keys[0], self.layer.last, REPAIR, self._rebuilt_filters(keys)
+        )
 
-    def _anew(self, keys: Sequence[str]) -> tuple[tuple[str, bytes], ...]:
+    def _rebuilt_filters(self, keys: Sequence[str]) -> tuple[tuple[str, bytes], ...]:
         if not self.caches.mends:
             return ()
-        right = self._right(self.layer.last)
+        right = self._expected_filters(self.layer.last)
         return tuple((each, right[each].to_bytes()) for each in keys)
 
 
-def name_findings(caches: Caches[Any, Any], wrong: AbstractSet[str]) -> Iterator[Finding]:
+def names_cache_findings(caches: Caches[Any, Any], wrong: AbstractSet[str]) -> Iterator[Finding]:
     """Yield the findings about a table's names cache, which is optional.
 
     Args:
@@ -397,7 +421,7 @@ def name_findings(caches: Caches[Any, Any], wrong: AbstractSet[str]) -> Iterator
     body = store.read(key)
     if body is None:
         return
-    found = kept_names(body)
+    found = decode_names_cache(body)
     commit = None if found is None else store.read(layout.commit(found.version))
     if found is not None and commit is None:
         said = f"this was written for version {found.version}, which the log does not have"
@@ -408,15 +432,15 @@ def name_findings(caches: Caches[Any, Any], wrong: AbstractSet[str]) -> Iterator
         advice = f"the log was changed: {FROM_BACKUP}"
         yield Finding("damage", said, key, found.version, advice)
         return
-    log = caches.from_log(wrong)
+    log = caches.log_without_caches(wrong)
     log.refresh()
     head = log.head if found is None else Head(at_version(log, found.version), found.head)
     try:
         ids = head.state.named_schema_ids if found is None else found.schema_ids
-        right = names_made(log, ids, head)
+        right = build_names_cache(log, ids, head)
     except LedgerError:
         # The file claims schemas that never existed.
-        right = names_made(log, head.state.named_schema_ids, head)
+        right = build_names_cache(log, head.state.named_schema_ids, head)
     if right != body:
         said = "the cached names of older schemas differ from the log"
         remedy = ((key, right),) if caches.mends else ()
@@ -426,11 +450,14 @@ def name_findings(caches: Caches[Any, Any], wrong: AbstractSet[str]) -> Iterator
 _segment_of = re.compile(r"(\d{20})-(\d{20})\.parquet").fullmatch
 
 
-def sealed_last(name: str) -> int | None:
+def last_version_of_segment(name: str) -> int | None:
     """Return the last version of a segment, by its name below `segments/`; None: no segment.
 
     Example:
-        >>> sealed_last(f"{801:020d}-{1600:020d}.parquet"), sealed_last("notes.txt")
+        >>> (
+        ...     last_version_of_segment(f"{801:020d}-{1600:020d}.parquet"),
+        ...     last_version_of_segment("notes.txt"),
+        ... )
         (1600, None)
     """
     found = _segment_of(name)
@@ -440,7 +467,7 @@ def sealed_last(name: str) -> int | None:
 
 
 @frozen
-class Unsealed:
+class MissingSegment:
     """A missing segment, built from the log.
 
     Attributes:
@@ -456,7 +483,7 @@ class Unsealed:
     body: bytes = field(repr=False)
 
 
-def unsealed(subject: Subject[Any, Any]) -> Iterator[Unsealed]:
+def missing_segments(subject: Subject[Any, Any]) -> Iterator[MissingSegment]:
     """Yield the missing segments of a stream, oldest first.
 
     Raises:
@@ -471,5 +498,5 @@ def unsealed(subject: Subject[Any, Any]) -> Iterator[Unsealed]:
         path = layout.segment(first, last)
         body = None if path in there else log.segments.made(first, last)
         if body is not None:
-            yield Unsealed(path, first, last, body)
+            yield MissingSegment(path, first, last, body)
         first, last = segment_of(last + 1)

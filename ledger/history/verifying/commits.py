@@ -31,20 +31,20 @@ from ledger.decide.changes import FileSums
 from ledger.decide.recorded_values import (
     KINDS_WITH_PATHS,
     file_path_problems,
+    number_keys_of,
     number_problems,
-    numbers_of,
     short_number,
 )
-from ledger.decide.snapshots import is_named
+from ledger.decide.snapshots import is_read_by_name
 from ledger.events.commit import Commit, Transaction
 from ledger.events.snapshots import ListingEvent, RolledBack
 from ledger.files.live import file_key
 from ledger.history.verifying.subject import CommitColumns, Finding, Listed, Listings, Subject
-from ledger.log.codec import digest, encode, encode_all
-from ledger.log.key_index import hashed, hashed_all, id_key
+from ledger.log.codec import digest, encode, encode_commits
+from ledger.log.key_index import commit_id_key, hash_key, hash_keys
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.model.errors import DamagedLogError, LedgerError, UpgradeRequiredError
-from ledger.model.file_change import FileChange, has_rare_facts, kept_at
+from ledger.model.file_change import FileChange, has_rare_facts, sidecar_location_of
 from ledger.model.iceberg_layout import spec_of_id
 from ledger.model.messages import excerpt
 from ledger.model.single_values import decode_value
@@ -69,7 +69,7 @@ Gap = tuple[int, int]
 """First and last version of an interval of missing commits."""
 
 
-class Link(NamedTuple, Generic[E]):
+class ChainLink(NamedTuple, Generic[E]):
     """One readable commit, the bytes of its file, and the file's digest."""
 
     commit: Commit[E]
@@ -78,7 +78,7 @@ class Link(NamedTuple, Generic[E]):
 
 
 @frozen
-class Extent:
+class LogFolderContents:
     """Contents of a log's folder: the last version, foreign files and gaps.
 
     Attributes:
@@ -92,7 +92,7 @@ class Extent:
     gaps: tuple[Gap, ...] = ()
 
 
-def extent(subject: Subject[S, E], *, most: int = 100) -> Extent:
+def list_log_folder(subject: Subject[S, E], *, most: int = 100) -> LogFolderContents:
     """List a log's folder, without keeping the listing in memory.
 
     Args:
@@ -101,8 +101,8 @@ def extent(subject: Subject[S, E], *, most: int = 100) -> Extent:
     """
     newest, count = "", 0
     foreign: list[str] = []
-    is_commit, are_commits = _is_commit(subject), _are_commits(subject)
-    keys = iter(subject.store.walk(_folder(subject)))
+    is_commit, are_commits = _commit_key_predicate(subject), _all_commits_predicate(subject)
+    keys = iter(subject.store.walk(_log_folder(subject)))
     while some := [*islice(keys, _TOGETHER)]:
         commits = some if are_commits(some) else [*filter(is_commit, some)]
         count += len(commits)
@@ -110,39 +110,39 @@ def extent(subject: Subject[S, E], *, most: int = 100) -> Extent:
         if len(commits) < len(some) and len(foreign) < most:
             strange = (each for each in some if not is_commit(each))
             foreign += islice(strange, most - len(foreign))
-    last = _version(newest) if newest else -1
-    gaps = () if count == last + 1 else tuple(islice(_gaps(subject), most))
-    return Extent(last, tuple(sorted(foreign)), gaps)
+    last = _version_of_key(newest) if newest else -1
+    gaps = () if count == last + 1 else tuple(islice(_find_version_gaps(subject), most))
+    return LogFolderContents(last, tuple(sorted(foreign)), gaps)
 
 
-def _gaps(subject: Subject[S, E]) -> Iterator[Gap]:
-    keys = filter(_is_commit(subject), subject.store.walk(_folder(subject)))
-    for before, after in pairwise([-1, *sorted(map(_version, keys))]):
+def _find_version_gaps(subject: Subject[S, E]) -> Iterator[Gap]:
+    keys = filter(_commit_key_predicate(subject), subject.store.walk(_log_folder(subject)))
+    for before, after in pairwise([-1, *sorted(map(_version_of_key, keys))]):
         if after > before + 1:
             yield before + 1, after - 1
 
 
-def _folder(subject: Subject[S, E]) -> str:
+def _log_folder(subject: Subject[S, E]) -> str:
     return subject.layout.commit(0).rpartition("/")[0]
 
 
-def _is_commit(subject: Subject[S, E]) -> Callable[[str], object]:
+def _commit_key_predicate(subject: Subject[S, E]) -> Callable[[str], object]:
     """Return a predicate that is true for the keys of commits in a log's folder."""
-    most = f"{_folder(subject)}/{_MOST_VERSIONS}.json"
-    matches = re.compile(rf"{re.escape(_folder(subject))}/[0-9]{{{_DIGITS}}}\.json").fullmatch
+    most = f"{_log_folder(subject)}/{_MOST_VERSIONS}.json"
+    matches = re.compile(rf"{re.escape(_log_folder(subject))}/[0-9]{{{_DIGITS}}}\.json").fullmatch
     return lambda key: matches(key) and key <= most
 
 
-def _are_commits(subject: Subject[S, E]) -> Callable[[Sequence[str]], bool]:
+def _all_commits_predicate(subject: Subject[S, E]) -> Callable[[Sequence[str]], bool]:
     """Return a fast predicate that is true if all of several keys are commits."""
-    one = rf"{re.escape(_folder(subject))}/[0-9]{{{_DIGITS}}}\.json"
+    one = rf"{re.escape(_log_folder(subject))}/[0-9]{{{_DIGITS}}}\.json"
     # No key contains a line break.
     matches = re.compile(rf"{one}(?:\n{one})*+").fullmatch
-    newest = f"{_folder(subject)}/{_MOST_VERSIONS}.json"
+    newest = f"{_log_folder(subject)}/{_MOST_VERSIONS}.json"
     return lambda keys: matches("\n".join(keys)) is not None and max(keys) <= newest
 
 
-def _version(key: str) -> int:
+def _version_of_key(key: str) -> int:
     return int(key[-_DIGITS - len(".json") : -len(".json")])
 
 
@@ -157,12 +157,12 @@ class Chain(Generic[S, E]):
     def __init__(self, subject: Subject[S, E], newest: int) -> None:
         self._subject = subject
         self._newest = newest
-        self._before: Link[E] | None = None
+        self._before: ChainLink[E] | None = None
         self._blamed: set[int] = set()
 
     def walk(
         self, first: int, last: int, gaps: Sequence[Gap] = ()
-    ) -> Iterator[list[Link[E]] | Link[E] | Finding]:
+    ) -> Iterator[list[ChainLink[E]] | ChainLink[E] | Finding]:
         """Yield each readable commit, in order, with findings before the commits concerned.
 
         Valid commits up to a checkpoint's version are yielded as one list. A version has at most
@@ -178,22 +178,24 @@ class Chain(Generic[S, E]):
         }
         versions = [each for each in range(first, last + 1) if each not in missing]
         if first and versions[:1] == [first]:
-            self._before = self._read(first - 1)
+            self._before = self._read_link(first - 1)
         keys = map(self._subject.layout.commit, versions)
         bodies = self._subject.store.read_many([*keys])
         expected = first
-        for some in _batches(versions):
+        for some in _version_batches(versions):
             read = [*islice(bodies, len(some))]
             if some[0] != expected:
                 self._before = None
-            fitting = self._fitting(some, read)
+            fitting = self._links_if_all_valid(some, read)
             if fitting is None:
-                yield from self._one_by_one(some, read, expected)
+                yield from self._check_one_by_one(some, read, expected)
             else:
                 yield fitting
             expected = some[-1] + 1
 
-    def _fitting(self, versions: list[int], bodies: list[bytes | None]) -> list[Link[E]] | None:
+    def _links_if_all_valid(
+        self, versions: list[int], bodies: list[bytes | None]
+    ) -> list[ChainLink[E]] | None:
         """Return consecutive commits if all are valid.
 
         None if one needs a closer check, or the commit before them is unknown.
@@ -207,7 +209,7 @@ class Chain(Generic[S, E]):
         # Files are joined: bytes missing at one file's end must not be at the start of the next.
         are_lines = b"".join([each[-1:] for each in there]) == b"\n" * len(there)
         try:
-            is_written_so = are_lines and encode_all(commits) == b"".join(there)
+            is_written_so = are_lines and encode_commits(commits) == b"".join(there)
         except (OverflowError, UnicodeEncodeError, RecursionError):
             # No writer writes an integer of more than 64 bits.
             return None
@@ -219,54 +221,60 @@ class Chain(Generic[S, E]):
         )
         if not fits:
             return None
-        links = [*map(Link, commits, digests, there)]
+        links = [*map(ChainLink, commits, digests, there)]
         self._before = links[-1]
         return links
 
-    def _one_by_one(
+    def _check_one_by_one(
         self, versions: list[int], bodies: list[bytes | None], expected: int
-    ) -> Iterator[Link[E] | Finding]:
+    ) -> Iterator[ChainLink[E] | Finding]:
         for version, body in zip(versions, bodies, strict=True):
             if version != expected:
                 self._before = None
             if body is None:
-                yield from self._blame(version, "the commit is missing, but later ones exist")
+                yield from self._report_damage_once(
+                    version, "the commit is missing, but later ones exist"
+                )
             else:
-                yield from self._commit(version, body)
+                yield from self._check_commit(version, body)
             expected = version + 1
 
-    def _read(self, version: int) -> Link[E] | None:
+    def _read_link(self, version: int) -> ChainLink[E] | None:
         """Return a commit regardless of its links; None if it cannot be read."""
         body = self._subject.store.read(self._subject.layout.commit(version))
-        commit = None if body is None else self._decoded(version, body)
-        return Link(commit, digest(body), body) if body and isinstance(commit, Commit) else None
+        commit = None if body is None else self._decode_or_describe(version, body)
+        return (
+            ChainLink(commit, digest(body), body) if body and isinstance(commit, Commit) else None
+        )
 
-    def _blame(self, version: int, what: str) -> Iterator[Finding]:
+    def _report_damage_once(self, version: int, what: str) -> Iterator[Finding]:
         """Yield a finding, unless the version has one already; the next link is not checked."""
         self._before = None
         if version not in self._blamed:
             self._blamed.add(version)
             yield Finding("damage", what, self._subject.layout.commit(version), version)
 
-    def _commit(self, version: int, body: bytes) -> Iterator[Link[E] | Finding]:
-        commit = self._decoded(version, body)
+    def _check_commit(self, version: int, body: bytes) -> Iterator[ChainLink[E] | Finding]:
+        commit = self._decode_or_describe(version, body)
         if isinstance(commit, str):
-            yield from self._blame(version, commit)
+            yield from self._report_damage_once(version, commit)
             return
-        link = Link(commit, digest(body), body)
+        link = ChainLink(commit, digest(body), body)
         before = self._before
         if before is not None and commit.parent != before.digest:
-            yield from self._broken(version, before, link)
+            yield from self._broken_link_findings(version, before, link)
         elif version == 0 and commit.parent is not UNSET:
-            yield from self._blame(0, "it is version 0 and names a parent")
+            yield from self._report_damage_once(0, "it is version 0 and names a parent")
         elif version > 0 and commit.parent is UNSET:
-            yield from self._blame(version, "it names no parent")
-        if not _is_written_so(commit, body):
-            yield from self._blame(version, "it is not written as lakeledger writes a commit")
+            yield from self._report_damage_once(version, "it names no parent")
+        if not _is_canonically_encoded(commit, body):
+            yield from self._report_damage_once(
+                version, "it is not written as lakeledger writes a commit"
+            )
         self._before = link
         yield link
 
-    def _decoded(self, version: int, body: bytes) -> Commit[E] | str:
+    def _decode_or_describe(self, version: int, body: bytes) -> Commit[E] | str:
         """Return the commit, or a description of the damage of its file."""
         key = self._subject.layout.commit(version)
         try:
@@ -277,29 +285,31 @@ class Chain(Generic[S, E]):
             return f"it says that it is version {excerpt(commit.version)}"
         return commit
 
-    def _broken(self, version: int, before: Link[E], link: Link[E]) -> Iterator[Finding]:
+    def _broken_link_findings(
+        self, version: int, before: ChainLink[E], link: ChainLink[E]
+    ) -> Iterator[Finding]:
         named = link.commit.parent
-        if named is UNSET or nearly(named, before.digest):
-            yield from self._blame(
+        if named is UNSET or is_nearly_equal_digest(named, before.digest):
+            yield from self._report_damage_once(
                 version, f"the parent that it names is damaged: {excerpt(named)}"
             )
-        elif self._is_unlinked_behind(version, link):
-            yield from self._blame(
+        elif self._is_successor_unlinked(version, link):
+            yield from self._report_damage_once(
                 version, f"it follows another version {version - 1}, and another follows it"
             )
         else:
-            yield from self._blame(
+            yield from self._report_damage_once(
                 version - 1, f"it was changed: version {version} names another file as its parent"
             )
 
-    def _is_unlinked_behind(self, version: int, link: Link[E]) -> bool:
+    def _is_successor_unlinked(self, version: int, link: ChainLink[E]) -> bool:
         if version == self._newest:
             return False
-        follower = self._read(version + 1)
+        follower = self._read_link(version + 1)
         return follower is not None and follower.commit.parent != link.digest
 
 
-def _batches(versions: Sequence[int]) -> Iterator[list[int]]:
+def _version_batches(versions: Sequence[int]) -> Iterator[list[int]]:
     """Yield the versions in batches, each up to a checkpoint's version; version 0 alone."""
     begin = 0
     while begin < len(versions):
@@ -309,7 +319,7 @@ def _batches(versions: Sequence[int]) -> Iterator[list[int]]:
         begin = end
 
 
-def _is_written_so(commit: Commit[Any], body: bytes) -> bool:
+def _is_canonically_encoded(commit: Commit[Any], body: bytes) -> bool:
     try:
         return encode(commit) == body
     except (OverflowError, UnicodeEncodeError, RecursionError):
@@ -317,11 +327,11 @@ def _is_written_so(commit: Commit[Any], body: bytes) -> bool:
         return False
 
 
-def nearly(named: str, digest_before: str) -> bool:
+def is_nearly_equal_digest(named: str, digest_before: str) -> bool:
     """Return True if a digest equals another one apart from a few damaged characters.
 
     Example:
-        >>> nearly("sha256:00ff", "sha256:00fe")
+        >>> is_nearly_equal_digest("sha256:00ff", "sha256:00fe")
         True
     """
     if len(named) != len(digest_before):
@@ -345,7 +355,7 @@ class TableFacts:
         self._builder = builder
         self._sound: set[tuple[object, ...]] = set()
 
-    def are_plain(self, listed: Listed) -> bool:
+    def are_plainly_valid(self, listed: Listed) -> bool:
         """Return True if snapshots are valid by a fast check over columns of values.
 
         False: check closely, such as snapshots of several files, or partitions seen first.
@@ -366,8 +376,8 @@ class TableFacts:
             and lower.count(UNSET) == upper.count(UNSET) == len(files)
             and all(map(le, schemas, later))
             and all(paths)
-            and not _may_escape("\n".join(paths))
-            and {*map(_place, files)} <= self._sound
+            and not _may_path_escape("\n".join(paths))
+            and {*map(_partition_key, files)} <= self._sound
             and not has_rare_facts(files)
         )
 
@@ -380,8 +390,10 @@ class TableFacts:
         """
         for event, files in listed:
             if isinstance(event, RolledBack):
-                yield from _target_problems(event, before)
-            if (files or not self._builder.lists_elsewhere) and not _is_all_of(event, files):
+                yield from _rollback_target_problems(event, before)
+            if (files or not self._builder.source_lists_files) and not _sums_equal_only_file(
+                event, files
+            ):
                 yield from _sum_problems(event, files)
             if files:
                 yield from self._file_problems(event, files)
@@ -397,7 +409,7 @@ class TableFacts:
             for bounds in (each.lower_bounds, each.upper_bounds):
                 if not isinstance(bounds, UnsetType) and not _are_hex(bounds.values()):
                     yield f"file {excerpt(path)} has a bound that is no bytes in hex"
-            key = _place(each)
+            key = _partition_key(each)
             if key not in self._sound:
                 problem = self._partition_problem(each)
                 if problem is None:
@@ -424,7 +436,7 @@ class TableFacts:
         sources = {each.id: each.type for each in walk_fields(schema.fields)}
         for field, value in zip(spec.fields, file.partition, strict=True):
             source = sources.get(field.source_id)
-            if source is None or value is None or kept_at(value) is not None:
+            if source is None or value is None or sidecar_location_of(value) is not None:
                 continue
             try:
                 decode_value(value, transform_of(field.transform).result_type(source))
@@ -448,11 +460,11 @@ _SAID: Final = attrgetter(
 )
 
 
-def _may_escape(path: str) -> bool:
+def _may_path_escape(path: str) -> bool:
     return ".." in path or "\0" in path
 
 
-def _place(file: FileChange) -> tuple[object, ...]:
+def _partition_key(file: FileChange) -> tuple[object, ...]:
     """Return a file's partition as a hashable key."""
     partition = file.partition
     if not partition:
@@ -487,7 +499,7 @@ def all_fit(columns: CommitColumns, listings: Listings) -> bool:
     files = [each for _, some in listings.listed for each in some]
     records: dict[type[Struct], Sequence[Struct]] = {FileChange: files, **columns.by_kind}
     records[Transaction] = columns.transactions
-    return all(numbers_of(kind).all_fit(found) for kind, found in records.items())
+    return all(number_keys_of(kind).all_fit(found) for kind, found in records.items())
 
 
 def numbers_out_of_range(commit: Commit[Any], listed: Listed) -> Iterator[str]:
@@ -503,7 +515,7 @@ def numbers_out_of_range(commit: Commit[Any], listed: Listed) -> Iterator[str]:
                 yield f"file {excerpt(each.path)}: {said}"
 
 
-def _target_problems(event: RolledBack, before: TableState | None) -> Iterator[str]:
+def _rollback_target_problems(event: RolledBack, before: TableState | None) -> Iterator[str]:
     target, tag = event.target_snapshot_id, event.target_tag_name
     newest = event.snapshot_id - 1
     if not 1 <= target <= newest:
@@ -516,7 +528,7 @@ def _target_problems(event: RolledBack, before: TableState | None) -> Iterator[s
             yield f"it rolls back to tag {excerpt(tag)}, which does not name snapshot {target}"
 
 
-def _is_all_of(event: ListingEvent, files: Sequence[FileChange]) -> bool:
+def _sums_equal_only_file(event: ListingEvent, files: Sequence[FileChange]) -> bool:
     """Return True if an event's sums equal those of its only file; False: check closely."""
     if len(files) != 1 or event.named_schema_ids:
         return False
@@ -551,7 +563,7 @@ def _sum_problems(event: ListingEvent, files: Sequence[FileChange]) -> Iterator[
     # Older ledgers do not record it.
     if not event.named_schema_ids:
         return
-    named = tuple(sorted({each.schema_id for each in files if is_named(each)}))
+    named = tuple(sorted({each.schema_id for each in files if is_read_by_name(each)}))
     if named != event.named_schema_ids:
         yield (
             f"snapshot {event.snapshot_id} says that files without ids use the names of the "
@@ -598,9 +610,9 @@ class Hashes:
             part = parts[each >> 1 & _PARTS - 1]
             part.append(each)
             if len(part) == _BLOCK:
-                self._keep(each >> 1 & _PARTS - 1)
+                self._spill_partition(each >> 1 & _PARTS - 1)
 
-    def _keep(self, number: int) -> None:
+    def _spill_partition(self, number: int) -> None:
         if self._file is None:
             self._file = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES)  # noqa: SIM115 - closed below
         self._blocks[number].append(self._file.tell())
@@ -621,7 +633,7 @@ class Hashes:
             self._file.close()
 
 
-class Repeats:
+class UniqueNameHashes:
     """Hashes of names in commits that must be unique, for the search for duplicates.
 
     Attributes:
@@ -633,38 +645,38 @@ class Repeats:
         self.once: array[int] = array("Q")
         self.files: array[int] = array("Q")
 
-    def learn(
-        self, columns: CommitColumns, listings: Listings, usual_of_all: UsualOfAll
+    def add_commits(
+        self, columns: CommitColumns, listings: Listings, normalize_paths: UsualOfAll
     ) -> list[tuple[int, int]]:
         """Add commits.
 
         Args:
             columns: The commits.
             listings: The files that they list.
-            usual_of_all: Normalization of file paths.
+            normalize_paths: Normalization of file paths.
 
         Returns:
             The (hash, version) entries of the commits in the key index.
         """
         transactions, versions = columns.transactions, columns.versions
-        hashes = hashed_all([id_key(each.id) for each in transactions])
+        hashes = hash_keys([commit_id_key(each.id) for each in transactions])
         named = [*zip(hashes, versions, strict=True)]
         snapshots = _snapshot_keys(listings)
-        snapshot_hashes = hashed_all([key for _, key in snapshots])
+        snapshot_hashes = hash_keys([key for _, key in snapshots])
         self.once.extend(hashes + snapshot_hashes)
         named += zip(snapshot_hashes, (version for version, _ in snapshots), strict=True)
-        return named + self._files(columns, listings, usual_of_all)
+        return named + self._add_file_hashes(columns, listings, normalize_paths)
 
-    def _files(
-        self, columns: CommitColumns, listings: Listings, usual_of_all: UsualOfAll
+    def _add_file_hashes(
+        self, columns: CommitColumns, listings: Listings, normalize_paths: UsualOfAll
     ) -> list[tuple[int, int]]:
         """Add the files of commits; return the (hash, version) entry of each."""
         main = listings.main
         paths = [each.change.path for each in main]
-        usuals = usual_of_all(paths)
-        names = hashed_all([*map(file_key, paths)])
+        usuals = normalize_paths(paths)
+        names = hash_keys([*map(file_key, paths)])
         # Most paths are normalized already.
-        known = names if usuals == paths else hashed_all([*map(file_key, usuals)])
+        known = names if usuals == paths else hash_keys([*map(file_key, usuals)])
         self.files.extend(
             [
                 found | _CAME if each.change.kind == "ADD" else found & ~_CAME
@@ -672,12 +684,12 @@ class Repeats:
             ]
         )
         keys = zip(names, (each.version for each in main), strict=True)
-        return [*keys, *_branches_files(listings)] if columns.has_branches else [*keys]
+        return [*keys, *_branch_file_hashes(listings)] if columns.has_branches else [*keys]
 
 
-def _branches_files(listings: Listings) -> Iterator[tuple[int, int]]:
+def _branch_file_hashes(listings: Listings) -> Iterator[tuple[int, int]]:
     for version, branch, each in listings.branches:
-        yield hashed(file_key(each.path, branch)), version
+        yield hash_key(file_key(each.path, branch)), version
 
 
 def _snapshot_keys(listings: Listings) -> list[tuple[int, str]]:
@@ -692,7 +704,7 @@ def _snapshot_keys(listings: Listings) -> list[tuple[int, str]]:
     ]
 
 
-def suspects(once: Hashes, files: Hashes) -> tuple[set[int], set[int]]:
+def suspicious_hashes(once: Hashes, files: Hashes) -> tuple[set[int], set[int]]:
     """Return the duplicate hashes, and those of files added or removed out of order."""
     twice: set[int] = set()
     for part in once.parts():
@@ -711,7 +723,7 @@ def suspects(once: Hashes, files: Hashes) -> tuple[set[int], set[int]]:
     return twice, out_of_turn
 
 
-class Culprits:
+class DuplicateNameSearch:
     """Search of a log for the names behind suspicious hashes.
 
     Args:
@@ -730,8 +742,8 @@ class Culprits:
     def problems(self, commit: Commit[Any], listed: Listed) -> Iterator[str]:
         """Yield the problems of the next commit: duplicate ids, keys and files."""
         version = commit.version
-        for key, what in _once(commit, listed) if self._twice else ():
-            if hashed(key) in self._twice:
+        for key, what in _unique_keys_of(commit, listed) if self._twice else ():
+            if hash_key(key) in self._twice:
                 first = self._named.get(key)
                 self._named.setdefault(key, version)
                 if first is not None:
@@ -739,7 +751,7 @@ class Culprits:
         for event, files in listed if self._out_of_turn else ():
             for each in () if branch_number(event.snapshot_id) else files:
                 name = self._usual(each.path)
-                if hashed(file_key(name)) & ~_CAME not in self._out_of_turn:
+                if hash_key(file_key(name)) & ~_CAME not in self._out_of_turn:
                     continue
                 since = self._live.get(name)
                 if each.kind == "ADD":
@@ -753,10 +765,10 @@ class Culprits:
                     yield f"it removes the file {excerpt(each.path)}, which is not live"
 
 
-def _once(commit: Commit[Any], listed: Listed) -> Iterator[tuple[str, str]]:
+def _unique_keys_of(commit: Commit[Any], listed: Listed) -> Iterator[tuple[str, str]]:
     """Yield each key of a commit that must be unique, with its description."""
     for transaction in commit.transactions:
-        yield id_key(transaction.id), f"the commit id {excerpt(transaction.id)}"
+        yield commit_id_key(transaction.id), f"the commit id {excerpt(transaction.id)}"
     for event, _ in listed:
         key = None if isinstance(event, RolledBack) else event.key
         if key is not None:

@@ -27,13 +27,13 @@ from ledger.decide.recorded_values import path_problems
 from ledger.events.commit import Commit
 from ledger.events.snapshots import RolledBack
 from ledger.files.runs import Placed
-from ledger.history.verifying.caches import Caches, Tile, is_merged, tile_of
+from ledger.history.verifying.caches import Caches, Tile, is_merged_tile, tile_ending_at
 from ledger.history.verifying.commits import (
     Chain,
+    ChainLink,
     Gap,
-    Link,
-    Repeats,
     TableFacts,
+    UniqueNameHashes,
     all_fit,
     numbers_out_of_range,
 )
@@ -101,22 +101,22 @@ class SpanReport(Generic[E]):
     ended: bytes | None = None
     damaged: bool = False
     digests: dict[int, str] = field(factory=dict)
-    repeats: Repeats = field(factory=Repeats)
+    repeats: UniqueNameHashes = field(factory=UniqueNameHashes)
     boundary: int = 0
     commits: list[Commit[E]] = field(factory=list)
 
 
-def checked(record: bytes) -> str:
+def state_digest(record: bytes) -> str:
     """Return the digest of an encoded state, as `SpanReport.began` has it.
 
     Example:
-        >>> checked(b"{}")[:8]
+        >>> state_digest(b"{}")[:8]
         '44136fa3'
     """
     return hashlib.sha256(record).hexdigest()
 
 
-def following(span: VerifiedSpan, start: bytes | None) -> VerifiedSpan:
+def span_from_end_state(span: VerifiedSpan, start: bytes | None) -> VerifiedSpan:
     """Return a span that starts from the previous one's end state; without one it does not fold."""
     return evolve(span, start=start, folds=span.first == 0 or start is not None)
 
@@ -147,7 +147,7 @@ class SpanVerification(Generic[S, E]):
         # Cached, so that the next span does not decode the state.
         self._ended: tuple[bytes, S | None] = (b"", None)
 
-    def run_on(self, spans: Sequence[VerifiedSpan]) -> list[SpanReport[E]]:
+    def verify_consecutive_spans(self, spans: Sequence[VerifiedSpan]) -> list[SpanReport[E]]:
         """Verify consecutive spans, each from the end state of the previous one.
 
         Raises:
@@ -155,7 +155,7 @@ class SpanVerification(Generic[S, E]):
         """
         reports: list[SpanReport[E]] = []
         for each in spans:
-            span = following(each, reports[-1].ended) if reports else each
+            span = span_from_end_state(each, reports[-1].ended) if reports else each
             reports.append(self.run(span))
         return reports
 
@@ -166,7 +166,7 @@ class SpanVerification(Generic[S, E]):
             OSError: The store failed.
         """
         report: SpanReport[E] = SpanReport()
-        fold = self._begun(span, report) if span.folds else None
+        fold = self._start_fold(span, report) if span.folds else None
         chain: Chain[S, E] = Chain(self._subject, span.newest)
         for each in chain.walk(span.first, span.last, span.gaps):
             if isinstance(each, Finding):
@@ -175,9 +175,9 @@ class SpanVerification(Generic[S, E]):
                 continue
             links = each if isinstance(each, list) else [each]
             report.damaged |= any(low < links[0].commit.version for low, _ in span.gaps)
-            self._note(links, span, report)
+            self._record_wanted_digests(links, span, report)
             columns = CommitColumns([link.commit for link in links])
-            listed = self._listed(columns, report)
+            listed = self._files_of_commits(columns, report)
             if len(listed) < len(links):
                 columns = CommitColumns(columns.commits[: len(listed)])
             if fold is not None and not report.damaged:
@@ -191,7 +191,7 @@ class SpanVerification(Generic[S, E]):
             report.ended = self._ended[0]
         return report
 
-    def _begun(self, span: VerifiedSpan, report: SpanReport[E]) -> _Fold[S, E] | None:
+    def _start_fold(self, span: VerifiedSpan, report: SpanReport[E]) -> _Fold[S, E] | None:
         stream, log = self._subject.log.stream, self._subject.log
         if span.first == 0:
             return _Fold(self._subject, self._caches, span, report, None, self._keeps_commits)
@@ -199,16 +199,18 @@ class SpanVerification(Generic[S, E]):
             record, state = self._ended
             if record != span.start or state is None:
                 state = stream.decode_state(span.start)
-            report.began = checked(span.start)
+            report.began = state_digest(span.start)
         else:
             found = log.checkpoints.at(span.first - 1)
             if found is None:
                 return None
             state = found.state
-            report.began = checked(stream.encode_state(state))
+            report.began = state_digest(stream.encode_state(state))
         return _Fold(self._subject, self._caches, span, report, state, self._keeps_commits)
 
-    def _note(self, links: Sequence[Link[E]], span: VerifiedSpan, report: SpanReport[E]) -> None:
+    def _record_wanted_digests(
+        self, links: Sequence[ChainLink[E]], span: VerifiedSpan, report: SpanReport[E]
+    ) -> None:
         # Those of the log's first and last commit, and those recorded elsewhere.
         asked = links if self._wanted else (links[0], links[-1])
         for link in asked:
@@ -216,7 +218,7 @@ class SpanVerification(Generic[S, E]):
             if version in {0, span.newest} or link.digest in self._wanted:
                 report.digests[version] = link.digest
 
-    def _listed(self, columns: CommitColumns, report: SpanReport[E]) -> list[Listed]:
+    def _files_of_commits(self, columns: CommitColumns, report: SpanReport[E]) -> list[Listed]:
         """Return the commits' lists of files.
 
         Unreadable lists are reported; the result ends before the first of them.
@@ -232,14 +234,16 @@ class SpanVerification(Generic[S, E]):
             try:
                 some = live.listed(commit)
             except LedgerError as error:
-                report.findings.append((True, of_error(self._subject, commit, error)))
+                report.findings.append((True, finding_for_error(self._subject, commit, error)))
                 is_whole = False
             if is_whole:
                 found.append(some)
         return found
 
 
-def of_error(subject: Subject[Any, Any], commit: Commit[Any], error: LedgerError) -> Finding:
+def finding_for_error(
+    subject: Subject[Any, Any], commit: Commit[Any], error: LedgerError
+) -> Finding:
     """Return the finding for an error about a commit."""
     key = str(getattr(error, "file", subject.layout.commit(commit.version)))
     said = error.message.removeprefix(f"{key} ").split(". ")[0]
@@ -251,7 +255,7 @@ def contradiction(subject: Subject[Any, Any], version: int, said: str) -> Findin
     return Finding("contradiction", said, subject.layout.commit(version), version, _ADVICE)
 
 
-def _goes_back(listed: Listed) -> bool:
+def _has_rollback(listed: Listed) -> bool:
     return any(isinstance(event, RolledBack) for event, _ in listed)
 
 
@@ -282,50 +286,56 @@ class _Fold(Generic[S, E]):
         self._lines: list[bytes] = []
 
     def take(
-        self, columns: CommitColumns, links: Sequence[Link[E]], listed: Sequence[Listed]
+        self, columns: CommitColumns, links: Sequence[ChainLink[E]], listed: Sequence[Listed]
     ) -> None:
         """Fold the next commits, at most up to a checkpoint's, and compare the caches there."""
         listings = Listings(columns, listed)
-        folded = self._folded(columns, listed, listings)
+        folded = self._fold_and_check(columns, listed, listings)
         if folded < len(links):
             columns, links = CommitColumns(columns.commits[:folded]), links[:folded]
             listings = Listings(columns, listed[:folded])
-        self._keep(columns, links, listings)
+        self._collect_cache_data(columns, links, listings)
         if not folded or self._report.damaged:
             return
         version = links[-1].commit.version
         if version and version % CHECKPOINT_INTERVAL == 0:
-            self._boundary(version, links[-1].digest)
+            self._compare_caches_at(version, links[-1].digest)
 
-    def _folded(self, columns: CommitColumns, listed: Sequence[Listed], listings: Listings) -> int:
+    def _fold_and_check(
+        self, columns: CommitColumns, listed: Sequence[Listed], listings: Listings
+    ) -> int:
         """Fold commits and check their contents; return the number of valid ones."""
         builder, facts = self._builder, self._facts
         is_plain = all_fit(columns, listings)
-        are_plain = is_plain and (facts is None or facts.are_plain(listings.listed))
+        are_plainly_valid = is_plain and (facts is None or facts.are_plainly_valid(listings.listed))
         goes_back = RolledBack in columns.kinds
         for number, (commit, some) in enumerate(zip(columns.commits, listed, strict=True)):
-            before = builder.freeze() if goes_back and _goes_back(some) else None
+            before = builder.freeze() if goes_back and _has_rollback(some) else None
             try:
                 builder.commit(commit)
             except LedgerError as error:
-                self._refused(commit, error)
+                self._record_fold_error(commit, error)
                 return number
-            if are_plain or (is_plain and (facts is None or facts.are_plain(some))):
+            if are_plainly_valid or (is_plain and (facts is None or facts.are_plainly_valid(some))):
                 continue
             self._check_facts(commit, some, before, is_plain=is_plain)
             if self._report.damaged:
                 return number
         return len(columns.commits)
 
-    def _refused(self, commit: Commit[Any], error: LedgerError) -> None:
+    def _record_fold_error(self, commit: Commit[Any], error: LedgerError) -> None:
         if isinstance(error, InvalidInputError):
             error = self._subject.log.contradiction(commit, error)
-        self._report.findings.append((False, of_error(self._subject, commit, error)))
+        self._report.findings.append((False, finding_for_error(self._subject, commit, error)))
         self._report.damaged = True
 
-    def _keep(self, columns: CommitColumns, links: Sequence[Link[E]], listings: Listings) -> None:
+    def _collect_cache_data(
+        self, columns: CommitColumns, links: Sequence[ChainLink[E]], listings: Listings
+    ) -> None:
         """Collect the data that caches are built from."""
-        self._pairs += self._report.repeats.learn(columns, listings, self._subject.usual_of_all)
+        self._pairs += self._report.repeats.add_commits(
+            columns, listings, self._subject.normalize_paths
+        )
         self._rows += listings.main
         self._lines += [each.body for each in links]
         if self._keeps_commits:
@@ -346,27 +356,27 @@ class _Fold(Generic[S, E]):
             finding = contradiction(self._subject, commit.version, each)
             self._report.findings.append((False, finding))
 
-    def _boundary(self, version: int, digest: str) -> None:
+    def _compare_caches_at(self, version: int, digest: str) -> None:
         report, caches = self._report, self._caches
         report.boundary = version
-        self._find(caches.checkpoint(Head(self._builder.freeze(), digest)))
-        tile = tile_of(version)
+        self._add_findings(caches.checkpoint(Head(self._builder.freeze(), digest)))
+        tile = tile_ending_at(version)
         is_end = version == segment_of(version)[1]
         keys_from, rows_from = (0, 0) if is_end else self._tile_start
-        if not is_merged(tile):
-            self._find(caches.index(tile, KeyIndex.of(self._pairs[keys_from:])))
+        if not is_merged_tile(tile):
+            self._add_findings(caches.index(tile, KeyIndex.of(self._pairs[keys_from:])))
             self._tiles.append((tile, slice(rows_from, len(self._rows))))
         self._tile_start = len(self._pairs), len(self._rows)
         if is_end:
-            self._find(caches.segment(*segment_of(version), self._lines))
+            self._add_findings(caches.segment(*segment_of(version), self._lines))
 
-    def _find(self, findings: Iterator[Finding]) -> None:
+    def _add_findings(self, findings: Iterator[Finding]) -> None:
         self._report.findings.extend((False, each) for each in findings)
 
     def compare_runs(self) -> None:
         """Compare the runs of file changes that end in the span."""
         if self._subject.has_files:
-            self._find(self._caches.runs(self._rows, self._tiles))
+            self._add_findings(self._caches.runs(self._rows, self._tiles))
 
     def end(self) -> tuple[bytes, S]:
         """Return the encoded state at the span's end, and the state."""
@@ -381,7 +391,7 @@ WORTH: Final = 30_000
 
 
 @frozen
-class Task:
+class SpanTask:
     """Parameters that all spans of one stream share, sent to worker processes.
 
     Attributes:
@@ -417,7 +427,7 @@ class Workers:
         self, options: Callable[[str], Mapping[str, Any]], count: int | None = None
     ) -> None:
         self._options = options
-        self.count = count or _processors()
+        self.count = count or _processor_count()
         self._pool: ProcessPoolExecutor | None = None
 
     def __enter__(self) -> Self:
@@ -427,17 +437,17 @@ class Workers:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
 
-    def pays(self, subject: Subject[Any, Any], count: int) -> bool:
+    def is_worth_processes(self, subject: Subject[Any, Any], count: int) -> bool:
         """Return True if verifying so many commits of a stream is worth starting processes.
 
         A store in memory cannot be read by other processes.
         """
         return count >= WORTH and not subject.store.url.startswith("memory:")
 
-    def task(self, subject: Subject[Any, Any], wanted: frozenset[str], *, mends: bool) -> Task:
+    def task(self, subject: Subject[Any, Any], wanted: frozenset[str], *, mends: bool) -> SpanTask:
         """Return the parameters that all spans of a stream share."""
         url = subject.store.url
-        return Task(
+        return SpanTask(
             url,
             dict(self._options(url)),
             subject.layout.root,
@@ -448,15 +458,17 @@ class Workers:
             mends,
         )
 
-    def verify(self, task: Task, spans: Sequence[VerifiedSpan]) -> Future[list[SpanReport[Any]]]:
+    def verify(
+        self, task: SpanTask, spans: Sequence[VerifiedSpan]
+    ) -> Future[list[SpanReport[Any]]]:
         """Submit consecutive spans for verification by one process."""
-        return self._started().submit(_verify, task, spans)
+        return self._start_pool_once().submit(_verify_spans, task, spans)
 
-    def _started(self) -> ProcessPoolExecutor:
+    def _start_pool_once(self) -> ProcessPoolExecutor:
         if self._pool is None:
             # Never forked: a fork inherits locks held by other threads.
             context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self.count, context, initializer=_ready)
+            self._pool = ProcessPoolExecutor(self.count, context, initializer=_initialize_worker)
         return self._pool
 
 
@@ -464,13 +476,13 @@ Died = BrokenProcessPool
 """Error raised by a future whose process died."""
 
 
-def _processors() -> int:
+def _processor_count() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def _ready() -> None:
+def _initialize_worker() -> None:
     # Ctrl-C reaches all processes; the calling process ends the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # A span creates many objects without reference cycles.
@@ -482,7 +494,7 @@ _subjects: dict[tuple[str, str], Subject[Any, Any]] = {}
 """Cache of the stream that this process verifies, so that its store is opened once."""
 
 
-def _subject(task: Task) -> Subject[Any, Any]:
+def _subject(task: SpanTask) -> Subject[Any, Any]:
     key = task.url, task.root
     if key not in _subjects:
         _subjects.clear()
@@ -492,8 +504,8 @@ def _subject(task: Task) -> Subject[Any, Any]:
     return _subjects[key]
 
 
-def _verify(task: Task, spans: Sequence[VerifiedSpan]) -> list[SpanReport[Any]]:
+def _verify_spans(task: SpanTask, spans: Sequence[VerifiedSpan]) -> list[SpanReport[Any]]:
     found: SpanVerification[Any, Any] = SpanVerification(
         _subject(task), task.wanted, mends=task.mends
     )
-    return found.run_on(spans)
+    return found.verify_consecutive_spans(spans)

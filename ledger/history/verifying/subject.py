@@ -43,7 +43,7 @@ class Subject(Generic[S, E]):
     _names: FileNames = field(init=False, repr=False, eq=False)
 
     @_names.default
-    def _names_of_it(self) -> FileNames:
+    def _live_file_names(self) -> FileNames:
         return LiveFiles(cast("StreamLog[Any, Any]", self.log)).names
 
     @property
@@ -64,11 +64,11 @@ class Subject(Generic[S, E]):
 
     def usual(self, path: str) -> str:
         """Return the normalized path of a data file, so that each file has one spelling."""
-        return self._names.usual_in_log(path)
+        return self._names.canonical_in_log(path)
 
-    def usual_of_all(self, paths: list[str]) -> list[str]:
+    def normalize_paths(self, paths: list[str]) -> list[str]:
         """Return the normalized paths of several data files."""
-        return paths if self._names.are_usual(paths) else [*map(self.usual, paths)]
+        return paths if self._names.are_canonical(paths) else [*map(self.usual, paths)]
 
     def with_caches(self) -> Subject[S, E]:
         """Return the stream with its caches, even if it was opened without them."""
@@ -80,7 +80,7 @@ class Subject(Generic[S, E]):
         log: StreamLog[Any, Any] = StreamLog(store, self.layout.root, self.log.stream)
         if self.has_files:
             live = LiveFiles(log)
-            log.remember(live.keys_of, live.save)
+            log.set_cache_hooks(live.keys_of, live.save)
         return log
 
 
@@ -98,7 +98,7 @@ Listed = Sequence[tuple[ListingEvent, tuple[FileChange, ...]]]
 _LISTING: Final[frozenset[type]] = frozenset(get_args(ListingEvent))
 
 
-class InCommit(NamedTuple):
+class EventInCommit(NamedTuple):
     """An event that lists files, with the index of its commit in `CommitColumns.commits`."""
 
     number: int
@@ -140,7 +140,7 @@ class CommitColumns:
             self.by_kind[kind].append(event)
         self.listing = (
             [
-                InCommit(number, event)
+                EventInCommit(number, event)
                 for number, kind, event in zip(numbers, classes, flat, strict=True)
                 if kind in _LISTING
             ]

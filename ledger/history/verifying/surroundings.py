@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import frozen
 from msgspec import UNSET
 
-from ledger.decide.catalog_facts import first_commit
+from ledger.decide.catalog_facts import first_table_commit
 from ledger.events import TableEvent
 from ledger.events.catalog import CatalogEvent
 from ledger.events.commit import Commit, Outside
@@ -29,12 +29,12 @@ from ledger.events.table import TableCreated
 from ledger.files.change_lists import commit_files
 from ledger.files.footers import read_footer
 from ledger.files.live import LiveFiles
-from ledger.history.verifying.commits import Gap, extent
+from ledger.history.verifying.commits import Gap, list_log_folder
 from ledger.history.verifying.subject import FROM_BACKUP, Finding, Subject
 from ledger.history.verifying.verify import Verification
 from ledger.locations import below
 from ledger.log import personal_data
-from ledger.log.clock import is_far
+from ledger.log.clock import is_clock_far_off
 from ledger.log.codec import digest, encode
 from ledger.log.personal_data import FIELDS, decoded, key_of, newest, references
 from ledger.log.replay import START
@@ -50,7 +50,7 @@ from ledger.model.errors import (
 from ledger.model.file_change import FileChange
 from ledger.model.instant import TimestampInstant
 from ledger.model.names import Identifier
-from ledger.state.catalog_builder import PastTables
+from ledger.state.catalog_builder import LiveOrDroppedTables
 from ledger.state.stream import StateLike
 from ledger.state.table import TableState
 from ledger.stores.file_access import FileAccess
@@ -98,7 +98,7 @@ class CatalogedTables:
     """
 
     def __init__(self) -> None:
-        self._tables = PastTables()
+        self._tables = LiveOrDroppedTables()
         self._digests: dict[str, str] = {}
 
     @classmethod
@@ -126,7 +126,7 @@ class CatalogedTables:
         for transaction in commit.transactions:
             for event in transaction.events:
                 if isinstance(event, TableCreated):
-                    first = first_commit(commit, event, transaction)
+                    first = first_table_commit(commit, event, transaction)
                     self._digests[event.table_id] = digest(encode(first))
 
     def named(self, identifier: Identifier) -> CatalogedTable | None:
@@ -135,7 +135,7 @@ class CatalogedTables:
         return next((each for each in known if each.identifier == identifier), None)
 
 
-def disagreements(
+def catalog_contradictions(
     cataloged: CatalogedTable,
     subject: Subject[TableState, TableEvent],
     verified: Verification[TableState, TableEvent],
@@ -162,10 +162,10 @@ def disagreements(
             f"another table's stream may be there, or one of the two was changed: {FROM_BACKUP}",
         )
     elif verified.state is not None:
-        yield from _ends(cataloged, subject, verified.state)
+        yield from _drop_state_findings(cataloged, subject, verified.state)
 
 
-def _ends(
+def _drop_state_findings(
     cataloged: CatalogedTable, subject: Subject[TableState, TableEvent], state: TableState
 ) -> Iterator[Finding]:
     key = subject.layout.commit(state.version)
@@ -196,7 +196,7 @@ def ahead(subject: Subject[StateLike, object], state: StateLike, now_millis: int
         now_millis: The current time of the reference clock, Unix milliseconds.
     """
     lead = state.effective_millis - now_millis
-    if lead < 0 or not is_far(lead):
+    if lead < 0 or not is_clock_far_off(lead):
         return None
     name = subject.name
     return Finding(
@@ -240,24 +240,24 @@ class DataFiles:
             state: The table's newest state.
             on_progress: Called with the number of files checked, and of all.
         """
-        files = self._reachable(state)
+        files = self._readable_files_by_path(state)
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="data-files") as pool:
             done = 0
-            for some in _parts(list(files.values()), _BATCH):
-                for found in pool.map(self._problem, some):
+            for some in _split_into_batches(list(files.values()), _BATCH):
+                for found in pool.map(self._check_for_problem, some):
                     if found is not None:
                         yield found
                 done += len(some)
                 on_progress(done, len(files))
 
-    def _reachable(self, state: TableState) -> dict[str, FileChange]:
+    def _readable_files_by_path(self, state: TableState) -> dict[str, FileChange]:
         """Return the files of all readable snapshots, by path."""
         live = self.live
-        found = live.at_state(state)
+        found = live.live_files_at_state(state)
         newest, earliest = state.last_snapshot_id, state.earliest_snapshot_id
         for each in state.held_snapshot_ids | {earliest}:
             if 1 <= each < newest:
-                found = live.at_state(self.at_snapshot(each)) | found
+                found = live.live_files_at_state(self.at_snapshot(each)) | found
         if earliest < newest:
             first = self.at_snapshot(earliest).version
             for placed in live.snapshot_changes(earliest, newest, first, state.version):
@@ -269,22 +269,22 @@ class DataFiles:
                     found.setdefault(placed.change.path, placed.change)
         return found
 
-    def _problem(self, file: FileChange) -> Finding | None:
+    def _check_for_problem(self, file: FileChange) -> Finding | None:
         """Return the finding about one file; None if it is right."""
         url = below(self.location, file.stored_at)
-        said = self._said(file, url)
+        said = self._describe_damage(file, url)
         return None if said is None else Finding("data", said, file.path, None, FROM_BACKUP)
 
-    def _said(self, file: FileChange, url: str) -> str | None:
+    def _describe_damage(self, file: FileChange, url: str) -> str | None:
         try:
-            return _difference(file, *self.access.open(url))
+            return _describe_difference(file, *self.access.open(url))
         except NotFoundError:
             return "the data file is missing"
         except (InvalidInputError, UnsupportedError) as error:
             return f"the data file cannot be read: {error.message}"
 
 
-def _difference(file: FileChange, filesystem: AbstractFileSystem, path: str) -> str | None:
+def _describe_difference(file: FileChange, filesystem: AbstractFileSystem, path: str) -> str | None:
     """Return a description of the difference between a file and the log; None if they agree.
 
     Raises:
@@ -307,7 +307,7 @@ def _difference(file: FileChange, filesystem: AbstractFileSystem, path: str) -> 
     return None
 
 
-def _parts(files: list[FileChange], length: int) -> Iterable[list[FileChange]]:
+def _split_into_batches(files: list[FileChange], length: int) -> Iterable[list[FileChange]]:
     return (files[start : start + length] for start in range(0, len(files), length))
 
 
@@ -315,7 +315,9 @@ _Lines = list[tuple[int, bytes]]
 """Versions with the bytes of their commit files."""
 
 
-def given_back(subject: Subject[Any, Any], retry_policy: RetryPolicy) -> Iterator[Finding]:
+def restore_missing_commits(
+    subject: Subject[Any, Any], retry_policy: RetryPolicy
+) -> Iterator[Finding]:
     """Restore missing commits of a log from its segments; yield a finding for each interval.
 
     Args:
@@ -326,36 +328,36 @@ def given_back(subject: Subject[Any, Any], retry_policy: RetryPolicy) -> Iterato
         OSError: The store failed; a retry continues.
         StoreError: The store rejects writes.
     """
-    found = extent(subject)
+    found = list_log_folder(subject)
     for gap in reversed(found.gaps):
-        for lines in _inside(subject, gap):
-            yield from _written(subject, lines, retry_policy)
-    for lines in _behind(subject, found.last):
-        yield from _written(subject, lines, retry_policy)
+        for lines in _commits_inside_gap(subject, gap):
+            yield from _write_missing_commits(subject, lines, retry_policy)
+    for lines in _commits_behind_end(subject, found.last):
+        yield from _write_missing_commits(subject, lines, retry_policy)
 
 
-def _inside(subject: Subject[Any, Any], gap: Gap) -> Iterator[_Lines]:
+def _commits_inside_gap(subject: Subject[Any, Any], gap: Gap) -> Iterator[_Lines]:
     """Yield the confirmed commits of a gap, segment by segment, the newest first."""
     first, last = gap
     behind = subject.store.read(subject.layout.commit(last + 1))
-    wanted = None if behind is None else _parent(subject, behind, last + 1)
+    wanted = None if behind is None else _parent_digest(subject, behind, last + 1)
     while wanted is not None and last >= first:
         span = segment_of(last)
-        held = _held(subject, span)
+        held = _segment_lines(subject, span)
         fitting: _Lines = []
         for version in range(last, max(first, span[0]) - 1, -1) if held else ():
             line = held[version - span[0]]
             if digest(line) != wanted:
                 break
             fitting.append((version, line))
-            wanted = _parent(subject, line, version)
+            wanted = _parent_digest(subject, line, version)
         yield fitting[::-1]
         if len(fitting) < last - max(first, span[0]) + 1:
             return
         last = span[0] - 1
 
 
-def _behind(subject: Subject[Any, Any], last: int) -> Iterator[_Lines]:
+def _commits_behind_end(subject: Subject[Any, Any], last: int) -> Iterator[_Lines]:
     """Yield the commits that continue the log after its end, segment by segment."""
     newest = subject.store.read(subject.layout.commit(last)) if last >= 0 else b""
     if newest is None:
@@ -363,11 +365,11 @@ def _behind(subject: Subject[Any, Any], last: int) -> Iterator[_Lines]:
     before = digest(newest) if newest else ""
     while True:
         span = segment_of(last + 1)
-        held = _held(subject, span)
+        held = _segment_lines(subject, span)
         fitting: _Lines = []
         for version in range(last + 1, span[1] + 1) if held else ():
             line = held[version - span[0]]
-            if _parent(subject, line, version) != before:
+            if _parent_digest(subject, line, version) != before:
                 break
             fitting.append((version, line))
             before = digest(line)
@@ -377,7 +379,7 @@ def _behind(subject: Subject[Any, Any], last: int) -> Iterator[_Lines]:
         last = span[1]
 
 
-def _held(subject: Subject[Any, Any], span: tuple[int, int]) -> Sequence[bytes]:
+def _segment_lines(subject: Subject[Any, Any], span: tuple[int, int]) -> Sequence[bytes]:
     """Return the lines of a segment; empty if it is missing or unusable."""
     body = subject.store.read(subject.layout.segment(*span))
     try:
@@ -387,7 +389,7 @@ def _held(subject: Subject[Any, Any], span: tuple[int, int]) -> Sequence[bytes]:
         return []
 
 
-def _parent(subject: Subject[Any, Any], line: bytes, version: int) -> str | None:
+def _parent_digest(subject: Subject[Any, Any], line: bytes, version: int) -> str | None:
     """Return a commit's parent digest, "" without one; None if the line is not that version."""
     try:
         commit = subject.log.codec.decode(line, subject.layout.commit(version))
@@ -398,7 +400,7 @@ def _parent(subject: Subject[Any, Any], line: bytes, version: int) -> str | None
     return "" if commit.parent is UNSET else commit.parent
 
 
-def _written(
+def _write_missing_commits(
     subject: Subject[Any, Any], lines: _Lines, retry_policy: RetryPolicy
 ) -> Iterator[Finding]:
     """Write missing commits; yield a finding unless other writers had restored all of them."""
@@ -424,7 +426,7 @@ def _written(
 _SIDECARS_AT_ONCE: Final = 256
 
 
-def lost_values(subject: Subject[Any, Any], last: int) -> Iterator[Finding]:
+def lost_sidecar_values(subject: Subject[Any, Any], last: int) -> Iterator[Finding]:
     """Yield the sidecar values that are missing without an erasure, or were changed.
 
     Args:
@@ -432,18 +434,18 @@ def lost_values(subject: Subject[Any, Any], last: int) -> Iterator[Finding]:
         last: The version of its newest commit.
     """
     store = subject.log.personal.store
-    named = _named(subject, last)
+    named = _named_sidecars(subject, last)
     while some := list(islice(named, _SIDECARS_AT_ONCE)):
         keys = [key for _, key, _ in some]
         for (version, key, outside), body in zip(some, newest(store, keys), strict=True):
-            problem = "is missing" if body is None else _problem(outside, body, key)
+            problem = "is missing" if body is None else _check_for_problem(outside, body, key)
             if problem:
                 said = f"the file of author, message and properties of version {version} {problem}"
                 yield Finding("damage", said, key, version, FROM_BACKUP)
-    yield from _lost_columns(subject, last)
+    yield from _lost_column_values(subject, last)
 
 
-def _lost_columns(subject: Subject[Any, Any], last: int) -> Iterator[Finding]:
+def _lost_column_values(subject: Subject[Any, Any], last: int) -> Iterator[Finding]:
     store = subject.log.personal.store
     known: set[str] = set()
     for read in subject.log.reader.after(START, last) if subject.has_files else ():
@@ -451,13 +453,13 @@ def _lost_columns(subject: Subject[Any, Any], last: int) -> Iterator[Finding]:
         keys = sorted({personal_data.key_of_values(each) for each in references(files)} - known)
         known.update(keys)
         for key, body in zip(keys, newest(store, keys), strict=True):
-            problem = "is missing" if body is None else _column_problem(body, key)
+            problem = "is missing" if body is None else _column_values_problem(body, key)
             if problem:
                 said = f"the file of personal columns of version {read.commit.version} {problem}"
                 yield Finding("damage", said, key, read.commit.version, FROM_BACKUP)
 
 
-def _column_problem(body: bytes, key: str) -> str:
+def _column_values_problem(body: bytes, key: str) -> str:
     try:
         kept = personal_data.decode_values(body, key)
     except DamagedLogError:
@@ -466,7 +468,7 @@ def _column_problem(body: bytes, key: str) -> str:
     return "" if is_same else "was changed"
 
 
-def _named(subject: Subject[Any, Any], last: int) -> Iterator[tuple[int, str, Outside]]:
+def _named_sidecars(subject: Subject[Any, Any], last: int) -> Iterator[tuple[int, str, Outside]]:
     for read in subject.log.reader.after(START, last):
         for transaction in read.commit.transactions:
             outside = transaction.outside
@@ -474,7 +476,7 @@ def _named(subject: Subject[Any, Any], last: int) -> Iterator[tuple[int, str, Ou
                 yield read.commit.version, key, outside
 
 
-def _problem(outside: Outside, body: bytes, key: str) -> str:
+def _check_for_problem(outside: Outside, body: bytes, key: str) -> str:
     try:
         values = decoded(body, key)
     except DamagedLogError:

@@ -18,23 +18,30 @@ from attrs import evolve
 from ledger.events.commit import Commit
 from ledger.history.verifying.caches import (
     Caches,
-    filter_findings,
-    is_merged,
-    last_of,
-    name_findings,
-    sealed_last,
-    tile_of,
+    is_merged_tile,
+    key_filter_findings,
+    last_version_of_name,
+    last_version_of_segment,
+    names_cache_findings,
+    tile_ending_at,
 )
-from ledger.history.verifying.commits import Culprits, Extent, Gap, Hashes, extent, suspects
+from ledger.history.verifying.commits import (
+    DuplicateNameSearch,
+    Gap,
+    Hashes,
+    LogFolderContents,
+    list_log_folder,
+    suspicious_hashes,
+)
 from ledger.history.verifying.spans import (
     Died,
     SpanReport,
     SpanVerification,
     VerifiedSpan,
     Workers,
-    checked,
     contradiction,
-    following,
+    span_from_end_state,
+    state_digest,
 )
 from ledger.history.verifying.subject import REPAIR, Expected, Finding, Subject
 from ledger.log.layout import CHECKPOINT_INTERVAL, SEGMENT_LENGTH, Layout
@@ -124,7 +131,7 @@ class Verification(Generic[S, E]):
         Raises:
             OSError: The store failed.
         """
-        found = extent(self._subject, most=MOST_DAMAGES)
+        found = list_log_folder(self._subject, most=MOST_DAMAGES)
         self.version = found.last
         for key in found.foreign:
             yield Finding("damage", "no commit has such a name", key, None, _FOREIGN_ADVICE)
@@ -140,32 +147,32 @@ class Verification(Generic[S, E]):
             self.state = self._subject.log.stream.decode_state(self._ended)
         if self._is_sound and self._boundary:
             caches = Caches(self._subject, self._mends)
-            yield from filter_findings(caches, self._boundary, frozenset(self._wrong_caches))
+            yield from key_filter_findings(caches, self._boundary, frozenset(self._wrong_caches))
         if self._is_sound and self._ended is not None and self._subject.has_files:
             caches = Caches(self._subject, self._mends)
-            yield from name_findings(caches, frozenset(self._wrong_caches))
+            yield from names_cache_findings(caches, frozenset(self._wrong_caches))
         yield from self._repeats()
         yield from self._leftovers()
         yield from self._hint()
 
-    def _commits(self, found: Extent, on_progress: Progress) -> Iterator[Finding]:
+    def _commits(self, found: LogFolderContents, on_progress: Progress) -> Iterator[Finding]:
         workers = self._workers
-        several = workers is not None and workers.pays(self._subject, found.last)
+        several = workers is not None and workers.is_worth_processes(self._subject, found.last)
         run = self._by_workers if several else self._one_by_one
         for span, report in run(found):
             yield from self._findings(span, report)
             yield from self._merged(span, report)
             on_progress(span.last + 1, found.last + 1)
 
-    def _one_by_one(self, found: Extent) -> Iterator[tuple[VerifiedSpan, SpanReport[E]]]:
+    def _one_by_one(self, found: LogFolderContents) -> Iterator[tuple[VerifiedSpan, SpanReport[E]]]:
         for span in _spans(found):
             yield span, self._alone(span)
 
     def _alone(self, span: VerifiedSpan) -> SpanReport[E]:
         """Verify a span from the end state of the previous one, in this process."""
-        return self._here.run(following(span, self._ended if self._is_sound else None))
+        return self._here.run(span_from_end_state(span, self._ended if self._is_sound else None))
 
-    def _by_workers(self, found: Extent) -> Iterator[tuple[VerifiedSpan, SpanReport[E]]]:
+    def _by_workers(self, found: LogFolderContents) -> Iterator[tuple[VerifiedSpan, SpanReport[E]]]:
         workers = self._workers
         if workers is None:
             raise AssertionError("no processes were given")
@@ -183,7 +190,9 @@ class Verification(Generic[S, E]):
                 if not some:
                     break
                 begun = some[-1].last
-                some[0] = lane.begun(some[0]) if self._is_sound else following(some[0], None)
+                some[0] = (
+                    lane.begun(some[0]) if self._is_sound else span_from_end_state(some[0], None)
+                )
                 pending.append((some, workers.verify(task, some)))
             if not pending:
                 break
@@ -203,7 +212,7 @@ class Verification(Generic[S, E]):
         """Return the report if it started from the previous span's end state, or verify again."""
         if not self._is_sound or span.first == 0 or self._ended is None:
             return report
-        return report if report.began == checked(self._ended) else self._alone(span)
+        return report if report.began == state_digest(self._ended) else self._alone(span)
 
     def _findings(self, span: VerifiedSpan, report: SpanReport[E]) -> Iterator[Finding]:
         """Yield the findings of a span's report, and add its results."""
@@ -244,8 +253,8 @@ class Verification(Generic[S, E]):
         """Compare the caches that end with a span and merge smaller ones."""
         if not self._is_sound or not report.boundary or report.boundary != span.last:
             return
-        tile = tile_of(span.last)
-        if not is_merged(tile):
+        tile = tile_ending_at(span.last)
+        if not is_merged_tile(tile):
             return
         wrong = frozenset(self._wrong_caches)
         for each in Caches(self._subject, self._mends).merged(tile, wrong):
@@ -254,10 +263,10 @@ class Verification(Generic[S, E]):
 
     def _repeats(self) -> Iterator[Finding]:
         """Yield findings about duplicate names, as far as the log is valid."""
-        twice, out_of_turn = suspects(self._once, self._files)
+        twice, out_of_turn = suspicious_hashes(self._once, self._files)
         if not twice and not out_of_turn:
             return
-        culprits = Culprits(twice, out_of_turn, self._subject.usual)
+        culprits = DuplicateNameSearch(twice, out_of_turn, self._subject.usual)
         live = self._subject.live
         log: StreamLog[Any, Any] = self._subject.log
         for read in log.reader.after(START, self._sound_until):
@@ -270,8 +279,8 @@ class Verification(Generic[S, E]):
         layout, store = self._subject.layout, self._subject.store
         known = {layout.hint, layout.names}
         folders = {
-            layout.hint.removesuffix("LATEST"): last_of,
-            layout.segment(0, 0).rpartition("/")[0] + "/": sealed_last,
+            layout.hint.removesuffix("LATEST"): last_version_of_name,
+            layout.segment(0, 0).rpartition("/")[0] + "/": last_version_of_segment,
         }
         newest = (-1, "")
         for folder, last_by in folders.items():
@@ -313,12 +322,12 @@ class Verification(Generic[S, E]):
         return int(text) <= self.version or self._subject.store.exists(checkpoint)
 
 
-def _spans(found: Extent) -> Iterator[VerifiedSpan]:
+def _spans(found: LogFolderContents) -> Iterator[VerifiedSpan]:
     """Yield the spans of a log, one for the commits of each segment, without empty ones.
 
     Example:
         >>> far = segment_of(10**15)[0]
-        >>> [each.first for each in _spans(Extent(far, (), ((5, far - 1),)))] == [0, far]
+        >>> [each.first for each in _spans(LogFolderContents(far, (), ((5, far - 1),)))] == [0, far]
         True
     """
     first = 0

@@ -37,7 +37,7 @@ MAX_DEPTH = 100
 GEOGRAPHY_ALGORITHMS = ("spherical", "vincenty", "thomas", "andoyer", "karney")
 
 
-def _within(low: int, high: int) -> Callable[[Any, attrs.Attribute[int], object], None]:
+def _integer_between(low: int, high: int) -> Callable[[Any, attrs.Attribute[int], object], None]:
     """Return an attrs validator for a whole number in `low..high`, both included."""
 
     def check(instance: DataType, attribute: attrs.Attribute[int], value: object) -> None:
@@ -51,7 +51,7 @@ def _within(low: int, high: int) -> Callable[[Any, attrs.Attribute[int], object]
     return check
 
 
-def _spelled_out(instance: DataType, attribute: attrs.Attribute[str], value: object) -> None:
+def _check_not_blank(instance: DataType, attribute: attrs.Attribute[str], value: object) -> None:
     if not isinstance(value, str) or not value.strip():
         raise InvalidTypeError(
             f"{instance.root} {attribute.name} is blank: name it or leave it out"
@@ -81,7 +81,7 @@ class DataType:
         """
         return self if nullable is self.nullable else attrs.evolve(self, nullable=nullable)
 
-    def _nest(self, *members: DataType) -> None:
+    def _set_nesting_depth(self, *members: DataType) -> None:
         for member in members:
             if not isinstance(member, DataType):
                 raise InvalidTypeError(f"{self.root} of {member!r}: give a type, see parse_type")
@@ -98,7 +98,7 @@ class CharType(DataType):
     """Text of exactly `length` characters."""
 
     root: ClassVar[str] = "CHAR"
-    length: int = field(default=1, validator=_within(1, MAX_LENGTH))
+    length: int = field(default=1, validator=_integer_between(1, MAX_LENGTH))
 
 
 @frozen
@@ -106,7 +106,7 @@ class VarCharType(DataType):
     """Text of at most `length` characters; `STRING` is the one with the greatest length."""
 
     root: ClassVar[str] = "VARCHAR"
-    length: int = field(default=1, validator=_within(1, MAX_LENGTH))
+    length: int = field(default=1, validator=_integer_between(1, MAX_LENGTH))
 
 
 @frozen
@@ -114,7 +114,7 @@ class BinaryType(DataType):
     """Exactly `length` bytes."""
 
     root: ClassVar[str] = "BINARY"
-    length: int = field(default=1, validator=_within(1, MAX_LENGTH))
+    length: int = field(default=1, validator=_integer_between(1, MAX_LENGTH))
 
 
 @frozen
@@ -122,7 +122,7 @@ class VarBinaryType(DataType):
     """At most `length` bytes; `BYTES` is the one with the greatest length."""
 
     root: ClassVar[str] = "VARBINARY"
-    length: int = field(default=1, validator=_within(1, MAX_LENGTH))
+    length: int = field(default=1, validator=_integer_between(1, MAX_LENGTH))
 
 
 # attrs compiles methods for every decorated class; a class without fields of its own inherits them.
@@ -138,12 +138,12 @@ class DecimalType(DataType):
     """An exact number of `precision` digits, `scale` of them behind the point."""
 
     root: ClassVar[str] = "DECIMAL"
-    precision: int = field(default=10, validator=_within(1, 38))
+    precision: int = field(default=10, validator=_integer_between(1, 38))
     scale: int = field(default=0)
 
     @scale.validator
     def _check_scale(self, attribute: attrs.Attribute[int], value: int) -> None:
-        _within(0, self.precision)(self, attribute, value)
+        _integer_between(0, self.precision)(self, attribute, value)
 
 
 class TinyIntType(DataType):
@@ -200,7 +200,7 @@ class TimeType(DataType):
     """A time of day with `precision` fractional digits of a second."""
 
     root: ClassVar[str] = "TIME"
-    precision: int = field(default=0, validator=_within(0, 9))
+    precision: int = field(default=0, validator=_integer_between(0, 9))
 
 
 @frozen
@@ -208,7 +208,7 @@ class TimestampType(DataType):
     """A wall-clock reading without a time zone, `precision` fractional digits of a second."""
 
     root: ClassVar[str] = "TIMESTAMP"
-    precision: int = field(default=6, validator=_within(0, 9))
+    precision: int = field(default=6, validator=_integer_between(0, 9))
 
 
 @frozen
@@ -216,7 +216,7 @@ class LocalZonedTimestampType(DataType):
     """A point on the time line, shown in the reader's zone; `precision` as in `TimestampType`."""
 
     root: ClassVar[str] = "TIMESTAMP_LTZ"
-    precision: int = field(default=6, validator=_within(0, 9))
+    precision: int = field(default=6, validator=_integer_between(0, 9))
 
 
 class VariantType(DataType):
@@ -238,7 +238,7 @@ class GeometryType(DataType):
     """A shape in the plane of the coordinate reference system `crs`."""
 
     root: ClassVar[str] = "GEOMETRY"
-    crs: str = field(default="OGC:CRS84", validator=_spelled_out)
+    crs: str = field(default="OGC:CRS84", validator=_check_not_blank)
 
 
 @frozen
@@ -246,7 +246,7 @@ class GeographyType(DataType):
     """A shape on the globe; `algorithm` says how edges run between its points."""
 
     root: ClassVar[str] = "GEOGRAPHY"
-    crs: str = field(default="OGC:CRS84", validator=_spelled_out)
+    crs: str = field(default="OGC:CRS84", validator=_check_not_blank)
     algorithm: str = field(default="spherical")
 
     @algorithm.validator
@@ -283,7 +283,7 @@ class ArrayType(DataType):
     element_id: int | None = field(default=None, kw_only=True, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
-        self._nest(self.element)
+        self._set_nesting_depth(self.element)
 
 
 @frozen
@@ -294,7 +294,7 @@ class MultisetType(DataType):
     element: DataType
 
     def __attrs_post_init__(self) -> None:
-        self._nest(self.element)
+        self._set_nesting_depth(self.element)
 
 
 @frozen
@@ -308,7 +308,7 @@ class MapType(DataType):
     value_id: int | None = field(default=None, kw_only=True, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
-        self._nest(self.key, self.value)
+        self._set_nesting_depth(self.key, self.value)
 
 
 @frozen
@@ -326,7 +326,7 @@ class RowType(DataType):
             if member.name in seen:
                 raise InvalidTypeError(f"ROW names {member.name!r} twice: rename one of the fields")
             seen.add(member.name)
-        self._nest(*(member.type for member in self.fields))
+        self._set_nesting_depth(*(member.type for member in self.fields))
 
 
 @frozen
@@ -335,10 +335,10 @@ class VectorType(DataType):
 
     root: ClassVar[str] = "VECTOR"
     element: DataType
-    length: int = field(validator=_within(1, MAX_LENGTH))
+    length: int = field(validator=_integer_between(1, MAX_LENGTH))
 
     def __attrs_post_init__(self) -> None:
-        self._nest(self.element)
+        self._set_nesting_depth(self.element)
         if self.element.root not in _VECTOR_ELEMENTS:
             known = ", ".join(_VECTOR_ELEMENTS)
             raise InvalidTypeError(f"VECTOR cannot hold {self.element.root}: use one of {known}")
@@ -451,14 +451,14 @@ def walk_fields(fields: Iterable[DataField]) -> Iterator[DataField]:
     for each in fields:
         yield each
         if each.type.depth:
-            yield from _fields_inside(each.type)
+            yield from _nested_fields(each.type)
 
 
-def _fields_inside(data_type: DataType) -> Iterator[DataField]:
+def _nested_fields(data_type: DataType) -> Iterator[DataField]:
     for each in parts_of(data_type):
         if each.field is not None:
             yield each.field
-        yield from _fields_inside(each.type)
+        yield from _nested_fields(each.type)
 
 
 def walk_ids(data_type: DataType) -> Iterator[int]:
@@ -517,10 +517,10 @@ def type_places(fields: Iterable[DataField]) -> Iterator[TypePlace]:
         place = TypePlace((each.name,), each.type, each, (None,))
         yield place
         if each.type.depth:
-            yield from _places_inside(place)
+            yield from _nested_places(place)
 
 
-def _places_inside(place: TypePlace) -> Iterator[TypePlace]:
+def _nested_places(place: TypePlace) -> Iterator[TypePlace]:
     around = (*place.around, place.type)
     level: tuple[int | str | None, ...] = (
         (*place.level, place.path[-1]) if place.field is None else (place.field.id,)
@@ -529,7 +529,7 @@ def _places_inside(place: TypePlace) -> Iterator[TypePlace]:
         inner = TypePlace((*place.path, part.name), part.type, part.field, level, around)
         yield inner
         if part.type.depth:
-            yield from _places_inside(inner)
+            yield from _nested_places(inner)
 
 
 def assign_field_ids(data_type: DataType, highest: int) -> tuple[DataType, int]:

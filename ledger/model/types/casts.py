@@ -54,13 +54,15 @@ def can_promote(source: t.DataType, target: t.DataType, *, format_version: int) 
     """
     if source == target or _without_nullability(source) == _without_nullability(target):
         return True
-    if format_version >= _FIRST_VERSION_THAT_WIDENS_DATES and _widens_dates(source, target):
+    if format_version >= _FIRST_VERSION_THAT_WIDENS_DATES and _widens_date_or_unknown(
+        source, target
+    ):
         return True
     match source, target:
         case t.ArrayType(element=before), t.ArrayType(element=after):
-            return _member_promotes(before, after, format_version)
+            return _can_promote_member(before, after, format_version)
         case t.MapType(value=before), t.MapType(value=after):
-            return source.key == target.key and _member_promotes(before, after, format_version)
+            return source.key == target.key and _can_promote_member(before, after, format_version)
         case _:
             return _keeps_every_value(source, target)
 
@@ -69,7 +71,7 @@ def _without_nullability(data_type: t.DataType) -> t.DataType:
     return data_type.with_nullability(nullable=True)
 
 
-def _member_promotes(source: t.DataType, target: t.DataType, format_version: int) -> bool:
+def _can_promote_member(source: t.DataType, target: t.DataType, format_version: int) -> bool:
     # Inside a list or map nullability is part of the type, and may only be relaxed.
     relaxed = target.nullable or not source.nullable
     return relaxed and can_promote(source, target, format_version=format_version)
@@ -88,10 +90,10 @@ def _keeps_every_value(source: t.DataType, target: t.DataType) -> bool:
         case ((t.BinaryType(length=before) | t.VarBinaryType(length=before)), t.VarBinaryType()):
             return before <= target.length
         case _:
-            return _keeps_every_moment(source, target)
+            return _keeps_every_timestamp(source, target)
 
 
-def _keeps_every_moment(source: t.DataType, target: t.DataType) -> bool:
+def _keeps_every_timestamp(source: t.DataType, target: t.DataType) -> bool:
     match source, target:
         case (t.TimestampType(precision=before), t.TimestampType(precision=after)) | (
             t.LocalZonedTimestampType(precision=before),
@@ -105,7 +107,7 @@ def _keeps_every_moment(source: t.DataType, target: t.DataType) -> bool:
             return False
 
 
-def _widens_dates(source: t.DataType, target: t.DataType) -> bool:
+def _widens_date_or_unknown(source: t.DataType, target: t.DataType) -> bool:
     match source:
         case t.UnknownType():
             return True
@@ -151,7 +153,7 @@ ROW           E   E   .   .   .   .   .   .   .   .   .   .   .   .   .   .   . 
 """  # noqa: E501 - a table is read by its columns
 
 
-def _rules(table: str) -> dict[tuple[str, str], str]:
+def _parse_cast_table(table: str) -> dict[tuple[str, str], str]:
     # The columns are in the order of the rows, so a row's name also names its column.
     rows = [line.split() for line in table.strip().splitlines()[1:]]
     targets = [row[0] for row in rows]
@@ -162,7 +164,7 @@ def _rules(table: str) -> dict[tuple[str, str], str]:
     }
 
 
-_RULES = _rules(_TABLE)
+_RULES = _parse_cast_table(_TABLE)
 
 
 def implicit_cast(source: DataType, target: DataType) -> bool:
@@ -173,17 +175,17 @@ def implicit_cast(source: DataType, target: DataType) -> bool:
     """
     if source.nullable and not target.nullable:
         return False
-    return _rule(source, target) in "Ii"
+    return _cast_rule(source, target) in "Ii"
 
 
 def explicit_cast(source: DataType, target: DataType) -> bool:
     """Return whether Paimon casts `source` to `target` when explicit casts are allowed."""
-    return _rule(source, target) in "IiEet"
+    return _cast_rule(source, target) in "IiEet"
 
 
 def executable_cast(source: DataType, target: DataType) -> bool:
     """Return whether Paimon can convert stored values of `source` to `target` at all."""
-    rule = _rule(source, target)
+    rule = _cast_rule(source, target)
     return rule in "IE*" or (rule == "t" and target == STRING)
 
 
@@ -206,13 +208,13 @@ def can_alter(source: DataType, target: DataType, *, explicit_allowed: bool) -> 
     return ruled and executable_cast(source, target)
 
 
-def _rule(source: DataType, target: DataType) -> str:
+def _cast_rule(source: DataType, target: DataType) -> str:
     if isinstance(source, GeometryType | GeographyType):
-        return "i" if _is_same_shape(source, target) else "."
+        return "i" if _has_same_coordinates(source, target) else "."
     return _RULES.get((source.root, target.root), ".")
 
 
-def _is_same_shape(source: GeometryType | GeographyType, target: DataType) -> bool:
+def _has_same_coordinates(source: GeometryType | GeographyType, target: DataType) -> bool:
     match source, target:
         case GeometryType(), GeometryType():
             return source.crs.casefold() == target.crs.casefold()
@@ -237,24 +239,24 @@ def default_value_fits(text: str, data_type: DataType) -> bool:
         (True, False)
     """
     quoted = text.startswith("'") and text.endswith("'")
-    if text == "'" or not _reads_text(data_type):
+    if text == "'" or not _can_parse_default_text(data_type):
         return False
-    return _fits(text[1:-1] if quoted else text, data_type)
+    return _text_fits_type(text[1:-1] if quoted else text, data_type)
 
 
-def _reads_text(data_type: DataType) -> bool:
+def _can_parse_default_text(data_type: DataType) -> bool:
     match data_type:
         case ArrayType(element=element):
-            return _reads_text(element)
+            return _can_parse_default_text(element)
         case MapType(key=key, value=value):
-            return _reads_text(key) and _reads_text(value)
+            return _can_parse_default_text(key) and _can_parse_default_text(value)
         case RowType(fields=fields):
-            return all(_reads_text(each.type) for each in fields)
+            return all(_can_parse_default_text(each.type) for each in fields)
         case _:
             return data_type.root in _TEXT_FITS
 
 
-def _fits(text: str, data_type: DataType) -> bool:
+def _text_fits_type(text: str, data_type: DataType) -> bool:
     return _TEXT_FITS[data_type.root](text, data_type)
 
 
@@ -279,7 +281,7 @@ _MOST_DIGITS = 40
 _LAST_MONTH, _LAST_DAY = 12, 31
 
 
-def _whole(bits: int, pattern: re.Pattern[str] = _WHOLE) -> Callable[[str], bool]:
+def _integer_text_check(bits: int, pattern: re.Pattern[str] = _WHOLE) -> Callable[[str], bool]:
     def fits(text: str) -> bool:
         if pattern.fullmatch(text) is None:
             return False
@@ -292,7 +294,7 @@ def _whole(bits: int, pattern: re.Pattern[str] = _WHOLE) -> Callable[[str], bool
     return fits
 
 
-def _day(text: str, pattern: re.Pattern[str] = _DATE_PREFIX) -> bool:
+def _is_date_text(text: str, pattern: re.Pattern[str] = _DATE_PREFIX) -> bool:
     found = pattern.fullmatch(text)
     if found is None:
         return False
@@ -300,51 +302,52 @@ def _day(text: str, pattern: re.Pattern[str] = _DATE_PREFIX) -> bool:
     return year > 0 and 1 <= month <= _LAST_MONTH and 1 <= day <= _LAST_DAY
 
 
-def _moment(text: str) -> bool:
+def _is_timestamp_text(text: str) -> bool:
     found = _TIMESTAMP.fullmatch(text)
-    return found is not None and _day(found[1], _DATE)
+    return found is not None and _is_date_text(found[1], _DATE)
 
 
-def _timestamp(text: str, data_type: Any) -> bool:
+def _timestamp_text_fits(text: str, data_type: Any) -> bool:
     if _NUMERIC.fullmatch(text):
         # Paimon reads numbers only in these precisions.
-        return data_type.precision in {0, 3, 6, 9} and _whole(64)(text)
-    return _moment(text)
+        return data_type.precision in {0, 3, 6, 9} and _integer_text_check(64)(text)
+    return _is_timestamp_text(text)
 
 
-def _array(text: str, data_type: Any) -> bool:
-    inside = _inside(text, "[]", "ARRAY")
-    return inside is not None and all(_part_fits(part, data_type.element) for part in inside)
+def _array_text_fits(text: str, data_type: Any) -> bool:
+    inside = _split_collection_text(text, "[]", "ARRAY")
+    return inside is not None and all(_part_text_fits(part, data_type.element) for part in inside)
 
 
-def _row(text: str, data_type: Any) -> bool:
-    inside = _inside(text, "{}", "STRUCT")
+def _row_text_fits(text: str, data_type: Any) -> bool:
+    inside = _split_collection_text(text, "{}", "STRUCT")
     if not inside:
         return inside is not None
     return len(inside) == len(data_type.fields) and all(
-        _part_fits(part, member.type) for part, member in zip(inside, data_type.fields, strict=True)
+        _part_text_fits(part, member.type)
+        for part, member in zip(inside, data_type.fields, strict=True)
     )
 
 
-def _map(text: str, data_type: Any) -> bool:
+def _map_text_fits(text: str, data_type: Any) -> bool:
     if text.strip().upper() == "NULL":
         return True
-    pairs = _map_pairs(text)
+    pairs = _split_map_text(text)
     return pairs is not None and all(
-        (key == "null" or _fits(key, data_type.key))
-        and (value == "null" or _fits(value, data_type.value))
+        (key == "null" or _text_fits_type(key, data_type.key))
+        and (value == "null" or _text_fits_type(value, data_type.value))
         for key, value in pairs
     )
 
 
-def _map_pairs(text: str) -> list[tuple[str, str]] | None:
+def _split_map_text(text: str) -> list[tuple[str, str]] | None:
     """Return the pairs of `{a -> 1, b -> 2}` or `MAP(a, 1, b, 2)`; None if it is neither."""
-    entries = _bracketed(text, "{}")
+    entries = _split_bracketed_text(text, "{}")
     if entries is not None:
         found = [_ENTRY.fullmatch(each.replace('"', "")) for each in entries]
         pairs = [(each[1].strip(), each[2].strip()) for each in found if each is not None]
         return pairs if len(pairs) == len(found) else None
-    parts = _called(text, "MAP")
+    parts = _split_call_arguments(text, "MAP")
     if parts is None or len(parts) % 2:
         return None
     plain = [each.replace('"', "") for each in parts]
@@ -354,26 +357,26 @@ def _map_pairs(text: str) -> list[tuple[str, str]] | None:
 _ENTRY = re.compile(r"(.+?)\s*->\s*(.+)")
 
 
-def _inside(text: str, brackets: str, function: str) -> list[str] | None:
+def _split_collection_text(text: str, brackets: str, function: str) -> list[str] | None:
     """Return the parts of `[a, b]` or `ARRAY(a, b)`; None if it is neither."""
-    inside = _bracketed(text, brackets)
-    return _called(text, function) if inside is None else inside
+    inside = _split_bracketed_text(text, brackets)
+    return _split_call_arguments(text, function) if inside is None else inside
 
 
-def _bracketed(text: str, brackets: str) -> list[str] | None:
+def _split_bracketed_text(text: str, brackets: str) -> list[str] | None:
     text = text.strip()
     is_bracketed = text[:1] == brackets[0] and text[-1:] == brackets[1]
-    return _parts(text[1:-1]) if is_bracketed else None
+    return _split_at_commas(text[1:-1]) if is_bracketed else None
 
 
-def _called(text: str, function: str) -> list[str] | None:
+def _split_call_arguments(text: str, function: str) -> list[str] | None:
     text = text.strip()
     call = text[len(function) :].strip()
     is_call = text[: len(function)].upper() == function and call[:1] == "(" and call[-1:] == ")"
-    return _parts(call[1:-1]) if is_call else None
+    return _split_at_commas(call[1:-1]) if is_call else None
 
 
-def _parts(text: str) -> list[str]:
+def _split_at_commas(text: str) -> list[str]:
     """Split a text at the commas outside of brackets and double quotes."""
     parts, depth = [""], 0
     for piece in _PIECE.findall(text):
@@ -389,32 +392,32 @@ def _parts(text: str) -> list[str]:
 _PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|\\.|.', re.DOTALL)
 
 
-def _part_fits(part: str, data_type: DataType) -> bool:
+def _part_text_fits(part: str, data_type: DataType) -> bool:
     if part == "null":
         return data_type.nullable
-    return _fits(part, data_type)
+    return _text_fits_type(part, data_type)
 
 
-def _any_of(*checks: Callable[[str], object]) -> Callable[[str, DataType], bool]:
+def _any_check_passes(*checks: Callable[[str], object]) -> Callable[[str, DataType], bool]:
     return lambda text, _type: any(check(text) for check in checks)
 
 
 # Check of a default's text by kind of type; a kind that is not listed takes no default.
 _TEXT_FITS: dict[str, Callable[[str, Any], bool]] = {
-    **dict.fromkeys(("CHAR", "VARCHAR", "BINARY", "VARBINARY"), _any_of(lambda _: True)),
-    "BOOLEAN": _any_of(lambda text: text.lower() in _BOOLEANS),
-    "DECIMAL": _any_of(_DECIMAL.fullmatch),
-    "TINYINT": _any_of(_whole(8)),
-    "SMALLINT": _any_of(_whole(16)),
-    "INT": _any_of(_whole(32)),
-    "BIGINT": _any_of(_whole(64)),
-    "FLOAT": _any_of(_FLOATING.fullmatch),
-    "DOUBLE": _any_of(_FLOATING.fullmatch),
-    "DATE": _any_of(_whole(32, _NUMERIC), _day),
-    "TIME": _any_of(_whole(32, _NUMERIC), _TIME.fullmatch),
-    "TIMESTAMP": _timestamp,
-    "TIMESTAMP_LTZ": _any_of(_moment),
-    "ARRAY": _array,
-    "MAP": _map,
-    "ROW": _row,
+    **dict.fromkeys(("CHAR", "VARCHAR", "BINARY", "VARBINARY"), _any_check_passes(lambda _: True)),
+    "BOOLEAN": _any_check_passes(lambda text: text.lower() in _BOOLEANS),
+    "DECIMAL": _any_check_passes(_DECIMAL.fullmatch),
+    "TINYINT": _any_check_passes(_integer_text_check(8)),
+    "SMALLINT": _any_check_passes(_integer_text_check(16)),
+    "INT": _any_check_passes(_integer_text_check(32)),
+    "BIGINT": _any_check_passes(_integer_text_check(64)),
+    "FLOAT": _any_check_passes(_FLOATING.fullmatch),
+    "DOUBLE": _any_check_passes(_FLOATING.fullmatch),
+    "DATE": _any_check_passes(_integer_text_check(32, _NUMERIC), _is_date_text),
+    "TIME": _any_check_passes(_integer_text_check(32, _NUMERIC), _TIME.fullmatch),
+    "TIMESTAMP": _timestamp_text_fits,
+    "TIMESTAMP_LTZ": _any_check_passes(_is_timestamp_text),
+    "ARRAY": _array_text_fits,
+    "MAP": _map_text_fits,
+    "ROW": _row_text_fits,
 }

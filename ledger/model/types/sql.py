@@ -12,7 +12,7 @@ from typing import Any
 
 from ledger.model.errors import InvalidInputError, InvalidTypeError
 from ledger.model.messages import excerpt
-from ledger.model.names import leading_path
+from ledger.model.names import parse_leading_path
 from ledger.model.types import MAX_DEPTH, DataType
 from ledger.model.types.wire import type_from_json
 
@@ -36,10 +36,10 @@ def read_type(text: str) -> DataType:
     """
     if text.count("<") > MAX_DEPTH:
         raise InvalidTypeError(f"type {excerpt(text)} nests deeper than {MAX_DEPTH}; flatten it")
-    return type_from_json(_plain(text.strip()))
+    return type_from_json(_parse_simple_type(text.strip()))
 
 
-def _plain(text: str) -> Any:
+def _parse_simple_type(text: str) -> Any:
     if text.startswith("{"):
         try:
             return json.loads(text)
@@ -54,12 +54,12 @@ def _plain(text: str) -> Any:
             f"write {root}(20), or {whole} for any length"
         )
     found = _NESTED.match(text)
-    return text if found is None else _nested(found[1].upper(), text, found.end())
+    return text if found is None else _parse_constructed_type(found[1].upper(), text, found.end())
 
 
-def _nested(root: str, text: str, start: int) -> Any:
-    end = _closing(text, start)
-    parts = _split(text[start:end])
+def _parse_constructed_type(root: str, text: str, start: int) -> Any:
+    end = _closing_bracket_index(text, start)
+    parts = _split_at_commas(text[start:end])
     suffix = " ".join(text[end + 1 :].split()).upper()
     if suffix not in {"", "NULL", "NOT NULL"}:
         raise InvalidTypeError(f"cannot read type {text!r}: {suffix!r} may not follow the '>'")
@@ -67,20 +67,24 @@ def _nested(root: str, text: str, start: int) -> Any:
     match root, parts:
         case (("ROW" | "STRUCT"), _):
             row = name.replace("STRUCT", "ROW")
-            return {"type": row, "fields": [_member(part) for part in parts]}
+            return {"type": row, "fields": [_parse_row_member(part) for part in parts]}
         case "MAP", [key, value]:
-            return {"type": name, "key": _plain(key), "value": _plain(value)}
+            return {
+                "type": name,
+                "key": _parse_simple_type(key),
+                "value": _parse_simple_type(value),
+            }
         case (("ARRAY" | "MULTISET"), [element]):
-            return {"type": name, "element": _plain(element)}
+            return {"type": name, "element": _parse_simple_type(element)}
         case _:
             wanted = "two types" if root == "MAP" else "one type"
             raise InvalidTypeError(f"cannot read type {text!r}: {root} takes {wanted}")
 
 
-def _member(text: str) -> dict[str, Any]:
+def _parse_row_member(text: str) -> dict[str, Any]:
     try:
         # Spark writes a colon between the name and the type.
-        names, rest = leading_path(_COLON.sub(r"\1 ", text, count=1))
+        names, rest = parse_leading_path(_COLON.sub(r"\1 ", text, count=1))
     except InvalidInputError as error:
         raise InvalidTypeError(f"cannot read the ROW member {text!r}: {error}") from error
     if len(names) != 1 or not rest.strip():
@@ -90,23 +94,23 @@ def _member(text: str) -> dict[str, Any]:
     if comment is not None:
         rest = rest[: comment.start()]
         member["description"] = comment[1].replace("''", "'")
-    return {**member, "type": _plain(rest.strip())}
+    return {**member, "type": _parse_simple_type(rest.strip())}
 
 
-def _closing(text: str, start: int) -> int:
+def _closing_bracket_index(text: str, start: int) -> int:
     """Return the index of the bracket that closes the one opened before `start`."""
     depth = 1
-    for position, char in _outside_quotes(text, start):
+    for position, char in _chars_outside_quotes(text, start):
         depth += (char == "<") - (char == ">")
         if depth == 0:
             return position
     raise InvalidTypeError(f"cannot read type {text!r}: a '>' is missing")
 
 
-def _split(text: str) -> list[str]:
+def _split_at_commas(text: str) -> list[str]:
     parts: list[str] = []
     depth = begin = 0
-    for position, char in _outside_quotes(text, 0):
+    for position, char in _chars_outside_quotes(text, 0):
         depth += (char in "<(") - (char in ">)")
         if char == "," and depth == 0:
             parts.append(text[begin:position].strip())
@@ -114,7 +118,7 @@ def _split(text: str) -> list[str]:
     return [*parts, text[begin:].strip()]
 
 
-def _outside_quotes(text: str, start: int) -> list[tuple[int, str]]:
+def _chars_outside_quotes(text: str, start: int) -> list[tuple[int, str]]:
     quote = ""
     found: list[tuple[int, str]] = []
     for position in range(start, len(text)):

@@ -9,7 +9,7 @@ from typing import Any
 
 import ledger.model.types as t
 from ledger.model.errors import InvalidTypeError
-from ledger.model.messages import similar
+from ledger.model.messages import similar_names
 
 _PLAIN: dict[str, t.DataType] = {
     "STRING": t.STRING,
@@ -102,37 +102,37 @@ def parse_type(text: str) -> t.DataType:
             ...
         ledger.model.errors.InvalidTypeError: cannot read type 'LONG' at position 0: ...
     """
-    reader = _Reader(text)
-    result = reader.any_type()
+    reader = _TypeParser(text)
+    result = reader.parse_any_type()
     if reader.position < len(text):
         raise reader.error("nothing may follow here")
     return result
 
 
-def _meant(name: str) -> str:
-    near = similar(name, [*_PLAIN, *_NUMBERED, *_OTHERS])
+def _type_name_hint(name: str) -> str:
+    near = similar_names(name, [*_PLAIN, *_NUMBERED, *_OTHERS])
     if near:
         return f"did you mean {near[0]}?"
     return "name one of the types, such as INT, STRING, DECIMAL(9, 2)"
 
 
-class _Reader:
+class _TypeParser:
     """Recursive-descent parser of one type text, without backtracking."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.position = 0
-        self._skip(_SPACE)
+        self._consume_pattern(_SPACE)
 
-    def any_type(self) -> t.DataType:
+    def parse_any_type(self) -> t.DataType:
         """Read an atomic or VECTOR type, its nullability, and an ARRAY or MULTISET suffix."""
-        result = self._nullability(self._base())
+        result = self._parse_nullability(self._parse_base_type())
         start = self.position
-        wrap = _POSTFIX.get(self._word())
+        wrap = _POSTFIX.get(self._read_word())
         if wrap is None:
             self.position = start
             return result
-        return self._nullability(self._build(start, wrap, result))
+        return self._parse_nullability(self._build_type(start, wrap, result))
 
     def error(self, rule: str, position: int | None = None) -> InvalidTypeError:
         """Return the error to raise, with the text, the position and the rule."""
@@ -140,67 +140,67 @@ class _Reader:
         shown = self.text if len(self.text) <= _SHOWN else f"{self.text[:_SHOWN]}..."
         return InvalidTypeError(f"cannot read type {shown!r} at position {place}: {rule}")
 
-    def _base(self) -> t.DataType:
+    def _parse_base_type(self) -> t.DataType:
         start = self.position
-        name = self._word()
+        name = self._read_word()
         if (plain := _PLAIN.get(name)) is not None:
             return plain
         if name in _NUMBERED:
-            return self._numbered(name, start)
+            return self._parse_type_with_numbers(name, start)
         match name:
             case "DOUBLE":
-                self._accept("PRECISION")
+                self._accept_word("PRECISION")
                 return t.DoubleType()
             case "VECTOR":
-                return self._vector(start)
+                return self._parse_vector_type(start)
             case "GEOMETRY":
-                return self._build(start, t.GeometryType, *self._references(at_most=1))
+                return self._build_type(start, t.GeometryType, *self._parse_references(at_most=1))
             case "GEOGRAPHY":
-                crs, *algorithm = self._references(at_most=2) or (t.GeographyType().crs,)
-                return self._build(start, t.GeographyType, crs, *map(str.lower, algorithm))
+                crs, *algorithm = self._parse_references(at_most=2) or (t.GeographyType().crs,)
+                return self._build_type(start, t.GeographyType, crs, *map(str.lower, algorithm))
             case _:
-                hint = _HINTS.get(name) or _meant(name)
+                hint = _HINTS.get(name) or _type_name_hint(name)
                 raise self.error(f"{name or 'this'} is not read as a type; {hint}", start)
 
-    def _numbered(self, name: str, start: int) -> t.DataType:
+    def _parse_type_with_numbers(self, name: str, start: int) -> t.DataType:
         make, at_most = _NUMBERED[name]
-        numbers = self._numbers(at_most)
-        if name in ("TIME", "TIMESTAMP") and self._accept("WITHOUT"):
-            self._expect("TIME", "ZONE")
-        elif name == "TIMESTAMP" and self._accept("WITH"):
-            self._expect("LOCAL", "TIME", "ZONE")
+        numbers = self._parse_numbers(at_most)
+        if name in ("TIME", "TIMESTAMP") and self._accept_word("WITHOUT"):
+            self._expect_words("TIME", "ZONE")
+        elif name == "TIMESTAMP" and self._accept_word("WITH"):
+            self._expect_words("LOCAL", "TIME", "ZONE")
             make = t.LocalZonedTimestampType
-        return self._build(start, make, *numbers)
+        return self._build_type(start, make, *numbers)
 
-    def _vector(self, start: int) -> t.DataType:
+    def _parse_vector_type(self, start: int) -> t.DataType:
         self._expect_sign("<")
-        if self._accept("VECTOR"):
+        if self._accept_word("VECTOR"):
             raise self.error("a VECTOR cannot hold a VECTOR", start)
-        element = self._nullability(self._base())
+        element = self._parse_nullability(self._parse_base_type())
         self._expect_sign(",")
-        length = self._number()
+        length = self._parse_number()
         self._expect_sign(">")
-        return self._build(start, t.VectorType, element, length)
+        return self._build_type(start, t.VectorType, element, length)
 
-    def _nullability(self, result: t.DataType) -> t.DataType:
+    def _parse_nullability(self, result: t.DataType) -> t.DataType:
         start = self.position
-        if self._accept("NOT"):
-            self._expect("NULL")
-            return self._build(start, result.with_nullability, False)  # noqa: FBT003 - the value
-        self._accept("NULL")
+        if self._accept_word("NOT"):
+            self._expect_words("NULL")
+            return self._build_type(start, result.with_nullability, False)  # noqa: FBT003 - the value
+        self._accept_word("NULL")
         return result
 
-    def _numbers(self, at_most: int) -> list[int]:
-        if not self._sign("("):
+    def _parse_numbers(self, at_most: int) -> list[int]:
+        if not self._accept_sign("("):
             return []
-        numbers = [self._number()]
-        while len(numbers) < at_most and self._sign(","):
-            numbers.append(self._number())
+        numbers = [self._parse_number()]
+        while len(numbers) < at_most and self._accept_sign(","):
+            numbers.append(self._parse_number())
         self._expect_sign(")")
         return numbers
 
-    def _number(self) -> int:
-        digits = self._skip(_DIGITS)
+    def _parse_number(self) -> int:
+        digits = self._consume_pattern(_DIGITS)
         if digits is None:
             raise self.error("a whole number is missing")
         significant = digits[0].lstrip("0") or "0"
@@ -208,56 +208,58 @@ class _Reader:
             raise self.error(f"{significant[:_MAX_DIGITS]}... is out of range", digits.start())
         return int(significant)
 
-    def _references(self, *, at_most: int) -> list[str]:
-        if not self._sign("("):
+    def _parse_references(self, *, at_most: int) -> list[str]:
+        if not self._accept_sign("("):
             return []
-        names = [self._reference()]
-        while len(names) < at_most and self._sign(","):
-            names.append(self._reference())
+        names = [self._parse_reference()]
+        while len(names) < at_most and self._accept_sign(","):
+            names.append(self._parse_reference())
         self._expect_sign(")")
         return names
 
-    def _reference(self) -> str:
-        if (quoted := self._skip(_QUOTED)) is not None:
+    def _parse_reference(self) -> str:
+        if (quoted := self._consume_pattern(_QUOTED)) is not None:
             return quoted[1].replace("''", "'")
-        if (bare := self._skip(_BARE)) is not None:
+        if (bare := self._consume_pattern(_BARE)) is not None:
             return bare[0]
         raise self.error("a name is missing, such as OGC:CRS84")
 
-    def _build(self, start: int, make: Callable[..., t.DataType], *arguments: object) -> t.DataType:
+    def _build_type(
+        self, start: int, make: Callable[..., t.DataType], *arguments: object
+    ) -> t.DataType:
         try:
             return make(*arguments)
         except InvalidTypeError as error:
             raise self.error(error.message, start) from error
 
-    def _expect(self, *words: str) -> None:
+    def _expect_words(self, *words: str) -> None:
         for word in words:
-            if not self._accept(word):
+            if not self._accept_word(word):
                 raise self.error(f"{word} is missing")
 
     def _expect_sign(self, sign: str) -> None:
-        if not self._sign(sign):
+        if not self._accept_sign(sign):
             raise self.error(f"{sign!r} is missing")
 
-    def _accept(self, word: str) -> bool:
+    def _accept_word(self, word: str) -> bool:
         start = self.position
-        if self._word() == word:
+        if self._read_word() == word:
             return True
         self.position = start
         return False
 
-    def _sign(self, sign: str) -> bool:
+    def _accept_sign(self, sign: str) -> bool:
         if not self.text.startswith(sign, self.position):
             return False
         self.position += len(sign)
-        self._skip(_SPACE)
+        self._consume_pattern(_SPACE)
         return True
 
-    def _word(self) -> str:
-        word = self._skip(_WORD)
+    def _read_word(self) -> str:
+        word = self._consume_pattern(_WORD)
         return word[0].upper() if word is not None else ""
 
-    def _skip(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+    def _consume_pattern(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         """Consume `pattern` and the blanks after it."""
         found = pattern.match(self.text, self.position)
         if found is not None:
@@ -296,10 +298,10 @@ def format_type(data_type: t.DataType) -> str:
     return text if data_type.nullable else f"{text} NOT NULL"
 
 
-def bare_text(data_type: t.DataType) -> str:
+def bare_type_text(data_type: t.DataType) -> str:
     """Return the text of a type without its nullability.
 
-    >>> bare_text(t.IntType(nullable=False))
+    >>> bare_type_text(t.IntType(nullable=False))
     'INT'
     """
     return format_type(data_type.with_nullability(nullable=True))

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from ledger.model.errors import InvalidTypeError
-from ledger.model.messages import excerpt, is_storable
+from ledger.model.messages import excerpt, is_utf8_encodable
 from ledger.model.types import (
     INT_MAX,
     MAX_DEPTH,
@@ -90,7 +90,9 @@ def type_to_wire(data_type: DataType) -> TypeJson:
     name = data_type.root if data_type.nullable else f"{data_type.root} NOT NULL"
     match data_type:
         case ArrayType(element=element, element_id=element_id):
-            return TypeObject(name, element=type_to_wire(element), element_id=_or_unset(element_id))
+            return TypeObject(
+                name, element=type_to_wire(element), element_id=_none_to_unset(element_id)
+            )
         case MultisetType(element=element):
             return TypeObject(name, element=type_to_wire(element))
         case MapType(key=key, value=value, key_id=key_id, value_id=value_id):
@@ -98,8 +100,8 @@ def type_to_wire(data_type: DataType) -> TypeJson:
                 name,
                 key=type_to_wire(key),
                 value=type_to_wire(value),
-                key_id=_or_unset(key_id),
-                value_id=_or_unset(value_id),
+                key_id=_none_to_unset(key_id),
+                value_id=_none_to_unset(value_id),
             )
         case RowType(fields=fields):
             return TypeObject(name, fields=tuple(map(field_to_wire, fields)))
@@ -124,9 +126,9 @@ def field_to_wire(member: DataField) -> FieldObject:
         id=member.id,
         name=member.name,
         type=type_to_wire(member.type),
-        description=_or_unset(member.description),
-        default_value=_or_unset(member.default_value),
-        initial_default=_or_unset(member.initial_default),
+        description=_none_to_unset(member.description),
+        default_value=_none_to_unset(member.default_value),
+        initial_default=_none_to_unset(member.initial_default),
     )
 
 
@@ -148,13 +150,13 @@ def type_from_json(obj: object) -> DataType:
             ...
         ledger.model.errors.InvalidTypeError: $.fields[0].type: cannot read type 'LONG' ...
     """
-    return type_from_wire(_type_to_read(obj, "$", _Numbering(), 1))
+    return type_from_wire(_type_json_to_wire(obj, "$", _FieldIdAssigner(), 1))
 
 
 def type_to_json(data_type: DataType) -> str | dict[str, Any]:
     """Return a type as plain JSON, in the canonical form that Paimon writes."""
-    plain: str | dict[str, Any] = _as_plain(type_to_wire(data_type))
-    return plain if isinstance(plain, str) else _as_paimon(plain)
+    plain: str | dict[str, Any] = _to_plain_json(type_to_wire(data_type))
+    return plain if isinstance(plain, str) else _without_iceberg_keys(plain)
 
 
 def field_from_json(obj: object, *, path: str = "$") -> DataField:
@@ -167,26 +169,26 @@ def field_from_json(obj: object, *, path: str = "$") -> DataField:
     Raises:
         InvalidTypeError: The JSON is not a column; the message names the position.
     """
-    wire = _field_to_read(obj, path, _Numbering(all_given=True), 1)
+    wire = _field_json_to_wire(obj, path, _FieldIdAssigner(all_given=True), 1)
     return _field_from_wire(wire, path, 1)
 
 
 def field_to_json(member: DataField) -> dict[str, Any]:
     """Return a column as plain JSON; description and default are left out when absent."""
-    return _as_paimon(_as_plain(field_to_wire(member)))
+    return _without_iceberg_keys(_to_plain_json(field_to_wire(member)))
 
 
-def _as_plain(wire: TypeJson | FieldObject) -> Any:
+def _to_plain_json(wire: TypeJson | FieldObject) -> Any:
     # Through the bytes, since msgspec.to_builtins keeps tuples, which no JSON decoder returns.
     return msgspec.json.decode(msgspec.json.encode(wire))
 
 
-def _as_paimon(plain: dict[str, Any]) -> dict[str, Any]:
+def _without_iceberg_keys(plain: dict[str, Any]) -> dict[str, Any]:
     """Return plain JSON without the keys that only Iceberg has."""
     return {
-        key: _as_paimon(value)
+        key: _without_iceberg_keys(value)
         if isinstance(value, dict)
-        else [_as_paimon(each) for each in value]
+        else [_without_iceberg_keys(each) for each in value]
         if isinstance(value, list)
         else value
         for key, value in plain.items()
@@ -194,30 +196,32 @@ def _as_paimon(plain: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _or_unset(value: _Kind | None) -> _Kind | UnsetType:
+def _none_to_unset(value: _Kind | None) -> _Kind | UnsetType:
     return UNSET if value is None else value
 
 
-def _or_none(value: _Kind | UnsetType) -> _Kind | None:
+def _unset_to_none(value: _Kind | UnsetType) -> _Kind | None:
     return None if isinstance(value, UnsetType) else value
 
 
-def _at(path: str, rule: str) -> InvalidTypeError:
+def _error_at_path(path: str, rule: str) -> InvalidTypeError:
     return InvalidTypeError(f"{path}: {rule}")
 
 
 def _check_depth(path: str, depth: int) -> None:
     if depth > MAX_DEPTH:
         # The path is as deep as the type; its beginning is enough.
-        raise _at(f"{path[:80]}...", f"types nest deeper than {MAX_DEPTH}; flatten this one")
+        raise _error_at_path(
+            f"{path[:80]}...", f"types nest deeper than {MAX_DEPTH}; flatten this one"
+        )
 
 
-def _root(name: str, path: str) -> str:
+def _constructed_type_root(name: str, path: str) -> str:
     # Paimon matches the beginning only: its Python client writes `ARRAY<INT>` here.
     for root in _CONSTRUCTED:
         if name.startswith(root):
             return root
-    raise _at(
+    raise _error_at_path(
         f"{path}.type",
         f"{name!r} is not a constructed type: an object is one of {', '.join(_CONSTRUCTED)}; "
         "write an atomic type as plain text",
@@ -226,22 +230,22 @@ def _root(name: str, path: str) -> str:
 
 def _type_from_wire(wire: TypeJson | UnsetType, path: str, depth: int) -> DataType:
     if isinstance(wire, UnsetType):
-        raise _at(path, "is missing")
+        raise _error_at_path(path, "is missing")
     try:
         if isinstance(wire, str):
             return parse_type(wire)
     except InvalidTypeError as error:
-        raise _at(path, error.message) from error
+        raise _error_at_path(path, error.message) from error
     _check_depth(path, depth)
-    root = _root(wire.type, path)
+    root = _constructed_type_root(wire.type, path)
     make, names = _CONSTRUCTED[root]
     members: list[object] = [
         _type_from_wire(getattr(wire, name), f"{path}.{name}", depth + 1) for name in names
     ]
     if root == "VECTOR":
-        members.append(_present(wire.length, f"{path}.length"))
+        members.append(_require_present(wire.length, f"{path}.length"))
     elif root == "ROW":
-        fields = _present(wire.fields, f"{path}.fields")
+        fields = _require_present(wire.fields, f"{path}.fields")
         members.append(
             tuple(
                 _field_from_wire(member, f"{path}.fields[{index}]", depth + 1)
@@ -253,7 +257,7 @@ def _type_from_wire(wire: TypeJson | UnsetType, path: str, depth: int) -> DataTy
     try:
         return make(*members, nullable="NOT NULL" not in wire.type, **ids)
     except InvalidTypeError as error:
-        raise _at(path, error.message) from error
+        raise _error_at_path(path, error.message) from error
 
 
 def _field_from_wire(wire: FieldObject, path: str, depth: int) -> DataField:
@@ -261,110 +265,122 @@ def _field_from_wire(wire: FieldObject, path: str, depth: int) -> DataField:
         wire.id,
         wire.name,
         _type_from_wire(wire.type, f"{path}.type", depth),
-        _or_none(wire.description),
-        _or_none(wire.default_value),
-        _or_none(wire.initial_default),
+        _unset_to_none(wire.description),
+        _unset_to_none(wire.default_value),
+        _unset_to_none(wire.initial_default),
     )
 
 
-def _present(value: _Kind | UnsetType, path: str) -> _Kind:
+def _require_present(value: _Kind | UnsetType, path: str) -> _Kind:
     if isinstance(value, UnsetType):
-        raise _at(path, "is missing")
+        raise _error_at_path(path, "is missing")
     return value
 
 
-class _Numbering:
+class _FieldIdAssigner:
     """Assigns ids to fields without ids; rejects a mix, in which an id could repeat."""
 
     def __init__(self, *, all_given: bool = False) -> None:
         self._given = all_given
         self._next = 0
 
-    def take(self, member: dict[str, Any], path: str) -> int:
+    def own_or_next_id(self, member: dict[str, Any], path: str) -> int:
         """Return the field's own id, or the next free one."""
         given = member.get("id")
         if (given is None and self._given) or (given is not None and self._next > 0):
-            raise _at(f"{path}.id", "partial ids: give every field an id, or none of them")
+            raise _error_at_path(
+                f"{path}.id", "partial ids: give every field an id, or none of them"
+            )
         if given is None:
             self._next += 1
             return self._next - 1
         self._given = True
-        number = _checked(given, int, f"{path}.id")
+        number = _require_kind(given, int, f"{path}.id")
         if not 0 <= number <= INT_MAX:
-            raise _at(f"{path}.id", f"{excerpt(number)} is out of range: ids are 0 to {INT_MAX}")
+            raise _error_at_path(
+                f"{path}.id", f"{excerpt(number)} is out of range: ids are 0 to {INT_MAX}"
+            )
         return number
 
 
-def _type_to_read(obj: object, path: str, ids: _Numbering, depth: int) -> TypeJson:
+def _type_json_to_wire(obj: object, path: str, ids: _FieldIdAssigner, depth: int) -> TypeJson:
     if isinstance(obj, str):
         return obj
     _check_depth(path, depth)
     if not isinstance(obj, dict):
-        raise _at(path, f"{excerpt(obj)} is no data type: a type is a text or an object")
+        raise _error_at_path(path, f"{excerpt(obj)} is no data type: a type is a text or an object")
     if obj.get("type") is None:
-        return _wrapped_to_read(obj, path, ids, depth)
-    return _object_to_read(obj, path, ids, depth)
+        return _wrapped_json_to_wire(obj, path, ids, depth)
+    return _object_json_to_wire(obj, path, ids, depth)
 
 
-def _wrapped_to_read(obj: dict[str, Any], path: str, ids: _Numbering, depth: int) -> TypeJson:
+def _wrapped_json_to_wire(
+    obj: dict[str, Any], path: str, ids: _FieldIdAssigner, depth: int
+) -> TypeJson:
     present = [name for name in _WRAPPERS if obj.get(name) is not None]
     if len(present) != 1:
         found = " and ".join(present) or "none"
-        raise _at(path, f'needs "type", or exactly one of {", ".join(_WRAPPERS)}; found {found}')
+        raise _error_at_path(
+            path, f'needs "type", or exactly one of {", ".join(_WRAPPERS)}; found {found}'
+        )
     place = f"{path}.{present[0]}"
     inner = obj[present[0]]
     if present[0] == "primitiveType":
-        return _checked(inner, str, place)
-    return _object_to_read(_checked(inner, dict, place), place, ids, depth)
+        return _require_kind(inner, str, place)
+    return _object_json_to_wire(_require_kind(inner, dict, place), place, ids, depth)
 
 
-def _object_to_read(obj: dict[str, Any], path: str, ids: _Numbering, depth: int) -> TypeObject:
-    name = _checked(obj.get("type"), str, f"{path}.type")
-    root = _root(name, path)
+def _object_json_to_wire(
+    obj: dict[str, Any], path: str, ids: _FieldIdAssigner, depth: int
+) -> TypeObject:
+    name = _require_kind(obj.get("type"), str, f"{path}.type")
+    root = _constructed_type_root(name, path)
     parts: dict[str, Any] = {
-        member: _type_to_read(_member(obj, member, path), f"{path}.{member}", ids, depth + 1)
+        member: _type_json_to_wire(
+            _require_member(obj, member, path), f"{path}.{member}", ids, depth + 1
+        )
         for member in _CONSTRUCTED[root][1]
     }
     if root == "VECTOR":
-        parts["length"] = _checked(_member(obj, "length", path), int, f"{path}.length")
+        parts["length"] = _require_kind(_require_member(obj, "length", path), int, f"{path}.length")
     elif root == "ROW":
-        fields = _checked(_member(obj, "fields", path), list, f"{path}.fields")
+        fields = _require_kind(_require_member(obj, "fields", path), list, f"{path}.fields")
         parts["fields"] = tuple(
-            _field_to_read(member, f"{path}.fields[{index}]", ids, depth + 1)
+            _field_json_to_wire(member, f"{path}.fields[{index}]", ids, depth + 1)
             for index, member in enumerate(fields)
         )
     return TypeObject(name, **parts)
 
 
-def _field_to_read(obj: object, path: str, ids: _Numbering, depth: int) -> FieldObject:
-    member: dict[str, Any] = _checked(obj, dict, path)
-    number = ids.take(member, path)
+def _field_json_to_wire(obj: object, path: str, ids: _FieldIdAssigner, depth: int) -> FieldObject:
+    member: dict[str, Any] = _require_kind(obj, dict, path)
+    number = ids.own_or_next_id(member, path)
     texts = {
-        key: UNSET if member.get(key) is None else _checked(member[key], str, f"{path}.{key}")
+        key: UNSET if member.get(key) is None else _require_kind(member[key], str, f"{path}.{key}")
         for key in ("description", "defaultValue")
     }
     return FieldObject(
         id=number,
-        name=_checked(_member(member, "name", path), str, f"{path}.name"),
-        type=_type_to_read(_member(member, "type", path), f"{path}.type", ids, depth),
+        name=_require_kind(_require_member(member, "name", path), str, f"{path}.name"),
+        type=_type_json_to_wire(_require_member(member, "type", path), f"{path}.type", ids, depth),
         description=texts["description"],
         default_value=texts["defaultValue"],
     )
 
 
-def _member(obj: dict[str, Any], name: str, path: str) -> object:
+def _require_member(obj: dict[str, Any], name: str, path: str) -> object:
     if obj.get(name) is None:
-        raise _at(f"{path}.{name}", "is missing")
+        raise _error_at_path(f"{path}.{name}", "is missing")
     return obj[name]
 
 
 _JSON_NAMES = {str: "a text", int: "a whole number", dict: "an object", list: "a list"}
 
 
-def _checked(value: object, kind: type[_Kind], path: str) -> _Kind:
+def _require_kind(value: object, kind: type[_Kind], path: str) -> _Kind:
     # JSON's true and false are ints to Python.
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise _at(path, f"{excerpt(value)} is not {_JSON_NAMES[kind]}")
-    if isinstance(value, str) and not is_storable(value):
-        raise _at(path, f"{excerpt(value)}: half a surrogate pair is no character")
+        raise _error_at_path(path, f"{excerpt(value)} is not {_JSON_NAMES[kind]}")
+    if isinstance(value, str) and not is_utf8_encodable(value):
+        raise _error_at_path(path, f"{excerpt(value)}: half a surrogate pair is no character")
     return value

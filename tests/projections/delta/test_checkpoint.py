@@ -58,7 +58,7 @@ def reconciled(draw: st.DrawFn) -> Reconciled:
 
 
 def _in_order(kind: str, said: dict[str, Any]) -> bytes:
-    names = [each.name for each in checkpoint._schema().field(kind).type]
+    names = [each.name for each in checkpoint._checkpoint_schema().field(kind).type]
     return msgspec.json.encode({name: said[name] for name in names if name in said})
 
 
@@ -72,8 +72,8 @@ def as_arrow_makes_it(found: Reconciled) -> Any:
             return [(each["key"], each["value"]) for each in value]
         return value
 
-    rows = [pairs(each) for each in checkpoint._rows(found)]
-    return pa.Table.from_pylist(rows, schema=checkpoint._schema())
+    rows = [pairs(each) for each in checkpoint._checkpoint_rows(found)]
+    return pa.Table.from_pylist(rows, schema=checkpoint._checkpoint_schema())
 
 
 @settings(max_examples=examples(60))

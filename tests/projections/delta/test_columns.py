@@ -13,8 +13,8 @@ from ledger.model import format_type, parse_type, read_type
 from ledger.model import types as t
 from ledger.model.single_values import WHOLE_BITS
 from ledger.model.types import walk_fields
-from projections.delta.columns import CalledInFiles, columns_of, members_of
-from projections.delta.values import StatisticsOf, partition_value
+from projections.delta.columns import ColumnNamesInFiles, columns_by_physical_path, columns_of
+from projections.delta.values import StatisticsFormatter, partition_value
 from tests.lakes import lake_on, memory
 
 
@@ -44,7 +44,7 @@ NESTED = struct(
 
 
 def test_members_are_found_in_lists_and_in_the_keys_and_values_of_maps() -> None:
-    assert [path for path, _ in members_of(NESTED, {})] == [
+    assert [path for path, _ in columns_by_physical_path(NESTED, {})] == [
         *("a", "l", "l.element.x", "l.element.y"),
         *("m", "m.key.k", "m.value.value.v"),
     ]
@@ -67,7 +67,9 @@ def test_files_call_members_of_lists_and_maps_by_the_sources_names() -> None:
     assert isinstance(of_list.type, t.ArrayType)
     assert isinstance(of_map.type, t.MapType)
     ids = {each.name: each.id for each in walk_fields(schema.fields)}
-    called = CalledInFiles({ids["x"]: "col-x", ids["w"]: "col-w", ids["m"]: "col-m"}, schema.id)
+    called = ColumnNamesInFiles(
+        {ids["x"]: "col-x", ids["w"]: "col-w", ids["m"]: "col-m"}, schema.id
+    )
 
     found = called.schema(schema)
 
@@ -88,7 +90,7 @@ def test_a_bound_that_delta_has_not_is_left_out_and_the_others_stay() -> None:
         file_size_in_bytes=1,
         lower_bounds={number: "07000000", raw: "00ff"},
     )
-    said = json.loads(StatisticsOf(schema.fields, frozenset()).text(file))
+    said = json.loads(StatisticsFormatter(schema.fields, frozenset()).text(file))
     assert said["minValues"] == {"n": 7}
 
 

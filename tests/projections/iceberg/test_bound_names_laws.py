@@ -14,7 +14,7 @@ from attrs import define, field
 from msgspec.structs import replace
 
 from ledger import AddColumn, DropColumn, FormatError, RenameColumn, SchemaChange, Table
-from ledger.history.past import kept_names
+from ledger.history.past import decode_names_cache
 from ledger.history.verifying import Finding, Subject, Verification, repair
 from ledger.log import digest
 from ledger.stores import Store
@@ -298,7 +298,7 @@ def test_verify_compares_what_names_meant_with_the_log_and_restores_it(harm: str
     assert [each.kind for each in look()] == [kind]
     if kind == "derived":
         assert look() == []
-        stored = kept_names(store.read(key) or b"")
+        stored = decode_names_cache(store.read(key) or b"")
         assert stored is not None
         known = dict(handle_of(table).past.names(table.state, ()).meant())
         assert {each: known[each] for each, _ in stored.meant} == dict(stored.meant)

@@ -18,7 +18,7 @@ from ledger.events import BranchHead, SnapshotCommitted
 from ledger.table_handle import handle_of
 from projections.iceberg import ICEBERG, expected, verify
 from projections.iceberg import manifest_writing as layout
-from projections.iceberg.snapshots import Lines
+from projections.iceberg.snapshots import BranchRunStates
 from projections.materialising import Difference
 from tests.branch_lives import Life, file, table_with
 from tests.lakes import lake_on, memory, orders
@@ -168,7 +168,7 @@ def test_pyiceberg_reads_the_rows_of_every_ref(tmp_path: Path, version: int) -> 
 
 def test_a_branch_that_goes_with_its_own_fast_forward_has_no_line() -> None:
     table = orders(lake_on(memory()))
-    lines = Lines(handle_of(table), cast("Any", None), None, cast("Any", None))
+    lines = BranchRunStates(handle_of(table), cast("Any", None), None, cast("Any", None))
     event = SnapshotCommitted(
         snapshot_id=2,
         schema_id=0,

@@ -15,7 +15,7 @@ from ledger.table_handle import handle_of
 from projections.iceberg import ICEBERG, expected
 from projections.iceberg import manifest_avro as avro
 from projections.iceberg import manifest_writing as layout
-from projections.manifest_files.container import WrittenBlock
+from projections.manifest_files.container import EncodedBlock
 from tests.lakes import lake_on, memory, orders, reader_grace
 from tests.projections.iceberg.projecting import DELETED, Left, records
 
@@ -143,13 +143,13 @@ def test_a_removal_reads_the_blocks_that_hold_what_goes(monkeypatch: pytest.Monk
     table.delete_files(["file-200"])
     ICEBERG.project(handle_of(table))
     read: list[int] = []
-    every = WrittenBlock.records
+    every = EncodedBlock.records
 
-    def noted(block: WrittenBlock) -> object:
+    def noted(block: EncodedBlock) -> object:
         read.append(block.size if "manifest_entry" in block.schema["name"] else 0)
         return every(block)
 
-    monkeypatch.setattr(WrittenBlock, "records", noted)
+    monkeypatch.setattr(EncodedBlock, "records", noted)
     table.delete_files(["file-7"])
     ICEBERG.project(handle_of(table))
 
@@ -168,5 +168,5 @@ def test_manifests_hold_more_files_of_a_larger_table_and_lists_name_more(
     listed = records(left.under(snapshot["manifest-list"]))
     own = [each for each in listed if each["added_snapshot_id"] == snapshot["snapshot-id"]]
 
-    assert layout.most_entries(112) == 16
+    assert layout.max_entries_per_manifest(112) == 16
     assert [each["added_files_count"] for each in own] == [16, 16, 16, 16, 16, 16, 4]

@@ -167,7 +167,7 @@ class OfIceberg:
     """A table of a catalog: one append."""
 
     format: ClassVar[Format] = ICEBERG
-    gate: ClassVar[Gate] = Gate(iceberg_sources, "swap_pointer", _dying_swap)
+    gate: ClassVar[Gate] = Gate(iceberg_sources, "swap_catalog_pointer", _dying_swap)
     _catalog: Catalog
     _name: str
     _ids: itertools.count[int]

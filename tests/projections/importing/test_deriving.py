@@ -13,9 +13,9 @@ from ledger import DataField, Identifier, Schema, SchemaChange, evolve
 from ledger.events import ColumnUndropped, SchemaReplaced
 from ledger.model import field_from_wire, field_to_wire
 from ledger.model.types import ArrayType, IntType, RowType
-from ledger.sql.statement import asked_of
+from ledger.sql.statement import requested_changes
 from ledger.state import SchemaBuilder
-from projections.importing.deriving import derived
+from projections.importing.deriving import derive_schema_events
 from tests.histories import random_changes, start_schema
 from tests.thorough import examples
 
@@ -31,7 +31,7 @@ def schemas(seed: int) -> list[Schema]:
 
 
 def folded(before: Schema, after: Schema) -> tuple[SchemaBuilder, bool]:
-    events = derived(before, after.fields, after.identifier_field_ids)
+    events = derive_schema_events(before, after.fields, after.identifier_field_ids)
     builder = SchemaBuilder(before)
     for each in events:
         if isinstance(each, SchemaReplaced):
@@ -86,7 +86,9 @@ def test_each_kind_of_change_is_derived_as_the_same_kind() -> None:
 
 
 def sql(change: str) -> list[SchemaChange]:
-    return cast("list[SchemaChange]", asked_of(f"ALTER TABLE a.t {change}", Identifier("a", "t")))
+    return cast(
+        "list[SchemaChange]", requested_changes(f"ALTER TABLE a.t {change}", Identifier("a", "t"))
+    )
 
 
 def test_names_that_change_places_are_one_replacement() -> None:
@@ -102,7 +104,7 @@ def test_a_column_that_comes_back_under_its_own_id_is_undropped() -> None:
     whole = Schema.of({"a": "INT", "b": inner, "c": "STRING"})
     for gone in ("DROP COLUMN a", "DROP COLUMN b.y", "DROP COLUMN b", "DROP COLUMN c"):
         less = evolve(whole, sql(gone))
-        (back,) = derived(less, whole.fields, ())
+        (back,) = derive_schema_events(less, whole.fields, ())
         assert isinstance(back, ColumnUndropped)
         builder, is_replaced = folded(less, whole)
         assert not is_replaced

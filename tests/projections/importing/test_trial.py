@@ -15,12 +15,12 @@ from ledger.ledger_writes import adopt_table
 from ledger.model import FieldObject
 from ledger.table_handle import handle_of
 from ledger.table_writes import commit_imported
-from projections.importing.trial import Trial
+from projections.importing.trial import PlanningState
 from tests.lakes import lake_on, memory, orders
 
 
 def test_a_look_ahead_has_what_was_added_and_leaves_the_trial_as_it_was() -> None:
-    trial = Trial(orders(lake_on(memory())).state, now_millis=1_900_000_000_000)
+    trial = PlanningState(orders(lake_on(memory())).state, now_millis=1_900_000_000_000)
 
     ahead = trial.after([SetOption("team", "a")], 1_800_000_000_000, "ann")
 
@@ -29,7 +29,7 @@ def test_a_look_ahead_has_what_was_added_and_leaves_the_trial_as_it_was() -> Non
 
 
 def test_what_no_log_may_hold_is_rejected_before_it_is_tried() -> None:
-    trial = Trial(orders(lake_on(memory())).state, now_millis=1_900_000_000_000)
+    trial = PlanningState(orders(lake_on(memory())).state, now_millis=1_900_000_000_000)
 
     with pytest.raises(InvalidInputError, match="v2.json: earliestSnapshotId is 0, out of 1 to"):
         trial.take([SnapshotsExpired(earliest_snapshot_id=0)], 0, "", "v2.json")

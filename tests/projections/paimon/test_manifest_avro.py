@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ledger import DamagedLogError, MissingDependencyError, UnsupportedError
-from projections.manifest_files.container import unpacked
+from projections.manifest_files.container import decompress_block
 from projections.paimon import (
     ManifestEntry,
     ManifestFileMeta,
@@ -306,7 +306,7 @@ def varint(number: int) -> bytes:
 def test_a_codec_without_its_library_says_which_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cramjam", None)
     with pytest.raises(MissingDependencyError, match="with snappy: install cramjam to read it"):
-        unpacked("snappy", bytes(8), 100)
+        decompress_block("snappy", bytes(8), 100)
 
 
 def with_block(schema: Any, count: int, content: bytes, codec: str = "null") -> bytes:

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from projections.paimon.paths import Lines, Tile
+from projections.paimon.paths import SnapshotLines, Tile
 from tests.thorough import some
 
 
@@ -33,7 +33,7 @@ def line(snapshot_id: int, targets: dict[int, int]) -> list[int]:
 def test_tiles_hold_each_change_of_a_line_once_and_know_their_readers(seed: int) -> None:
     snapshots = random.Random(seed).randrange(2, 150)
     targets = rolled_back(seed, snapshots)
-    lines = Lines(sorted(targets.items()))
+    lines = SnapshotLines(sorted(targets.items()))
     readers: dict[Tile, set[int]] = {}
     for each in range(1, snapshots + 1):
         tiles = lines.tiles(each)
@@ -49,7 +49,7 @@ def test_tiles_hold_each_change_of_a_line_once_and_know_their_readers(seed: int)
 
 
 def test_a_line_is_few_tiles_however_often_it_was_rolled_back() -> None:
-    lines = Lines()
+    lines = SnapshotLines()
     newest = 1
     for _ in range(2000):
         newest += 3

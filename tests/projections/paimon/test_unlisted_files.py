@@ -11,7 +11,7 @@ from ledger import FileChange, SnapshotPlan, Table, UnsupportedError
 from ledger.cli.commands.verify import differences
 from ledger.events import snapshot_events
 from ledger.table_handle import handle_of
-from projections.delta.delta_log import Versions
+from projections.delta.delta_log import SnapshotVersions
 from projections.manifest_files.lists import UnlistedFiles
 from projections.materialising import outputs_of
 from projections.paimon import PAIMON, expected, rebuild, verify
@@ -151,7 +151,7 @@ def test_delta_knows_which_of_its_versions_are_of_snapshots_that_list_files_else
     table.append([a_file("a")])
     engine_commits(table)
     table.rollback(snapshot=1)
-    versions = Versions((), last=0)
+    versions = SnapshotVersions((), last=0)
     for number, commit in enumerate(table.events()):
         for event in snapshot_events(commit):
             versions.add(event, number)

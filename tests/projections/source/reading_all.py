@@ -6,31 +6,31 @@ from typing import Any
 
 from ledger import Table
 from ledger.table_handle import handle_of
-from projections.source.data_source import scanned
-from projections.source.span_reading import End, Scan, ranges
+from projections.source.data_source import scan_rows
+from projections.source.span_reading import LogScan, SpanEnd, version_ranges
 from projections.source.view import view_of
 
 Rows = list[dict[str, Any]]
 
 
 def rows_of(
-    table: Table, view: str, *, length: int = 1000, first: int = 0, end: End | None = None
+    table: Table, view: str, *, length: int = 1000, first: int = 0, end: SpanEnd | None = None
 ) -> Rows:
     """Return a view's rows as dicts, read in ranges of some length."""
-    until = end or End(table.state.version)
+    until = end or SpanEnd(table.state.version)
     found = view_of(view)
     constants = (str(table.identifier), table.state.table_id)
     if not found.is_history:
         start = 0 if found.from_start else until.version
         parts = [(start, until.version)]
     else:
-        parts = list(ranges(first, until.version, length))
+        parts = list(version_ranges(first, until.version, length))
     maps = [each.name for each in found.columns if each.kind.startswith("map")]
     rows: Rows = []
     for low, high in parts:
-        last = until if high == until.version else End(high)
-        scan = Scan(handle_of(table).log, low, last)
-        for batch in scanned(found, scan, constants):
+        last = until if high == until.version else SpanEnd(high)
+        scan = LogScan(handle_of(table).log, low, last)
+        for batch in scan_rows(found, scan, constants):
             rows += [_plain(row, maps) for row in batch.to_pylist()]
     return rows
 

@@ -7,15 +7,17 @@ import pytest
 from ledger import Identifier, InvalidInputError, InvalidNameError
 from ledger.model import TimestampInstant, VersionInstant
 from projections.source.columns import Column, spark_ddl
-from projections.source.data_source import Asked, Bounds, Operator, Tables
-from projections.source.span_reading import ranges
+from projections.source.data_source import Bounds, Operator, ReadOptions, TableSelection
+from projections.source.span_reading import version_ranges
 
 A_MOMENT = datetime(2024, 1, 1, tzinfo=UTC)
 MILLIS = 1_704_067_200_000
 
 
 def test_options_are_read_in_any_case() -> None:
-    asked = Asked.of({"PATH": "/lake", "Table": "shop.orders", "view": "Files", "VERSION": "7"})
+    asked = ReadOptions.of(
+        {"PATH": "/lake", "Table": "shop.orders", "view": "Files", "VERSION": "7"}
+    )
     assert (asked.view.name, asked.instant) == ("files", VersionInstant(7))
     assert asked.root.url == "/lake"
 
@@ -23,11 +25,11 @@ def test_options_are_read_in_any_case() -> None:
 def test_a_timestamp_is_milliseconds_or_iso_with_a_zone() -> None:
     given = {"path": "/lake", "table": "*"}
     for text in (str(MILLIS), "2024-01-01T00:00:00Z", "2024-01-01T01:00:00+01:00"):
-        assert Asked.of({**given, "timestamp": text}).instant == TimestampInstant(MILLIS)
+        assert ReadOptions.of({**given, "timestamp": text}).instant == TimestampInstant(MILLIS)
 
 
 def test_a_task_reads_whole_checkpoint_intervals() -> None:
-    asked = Asked.of({"path": "/lake", "table": "*", "versionsPerPartition": "101"})
+    asked = ReadOptions.of({"path": "/lake", "table": "*", "versionsPerPartition": "101"})
     assert asked.versions_per_partition == 200
 
 
@@ -55,19 +57,19 @@ def test_what_makes_no_sense_is_rejected_with_what_does(
     options: dict[str, str], message: str
 ) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        Asked.of(options)
+        ReadOptions.of(options)
 
 
 def test_a_table_without_its_database_is_rejected() -> None:
     with pytest.raises(InvalidNameError, match="write DATABASE.TABLE"):
-        Asked.of({"path": "/lake", "table": "orders"})
+        ReadOptions.of({"path": "/lake", "table": "orders"})
 
 
 def test_patterns_take_one_table_a_database_or_all() -> None:
     orders, other = Identifier("shop", "orders"), Identifier("shop2", "orders")
-    assert [Tables("*").has(each) for each in (orders, other)] == [True, True]
-    assert [Tables("shop.*").has(each) for each in (orders, other)] == [True, False]
-    assert [Tables("shop2.orders").has(each) for each in (orders, other)] == [False, True]
+    assert [TableSelection("*").has(each) for each in (orders, other)] == [True, True]
+    assert [TableSelection("shop.*").has(each) for each in (orders, other)] == [True, False]
+    assert [TableSelection("shop2.orders").has(each) for each in (orders, other)] == [False, True]
 
 
 @pytest.mark.parametrize("length", [1, 3, 100])
@@ -76,7 +78,7 @@ def test_patterns_take_one_table_a_database_or_all() -> None:
 def test_ranges_cover_every_version_once_and_end_where_checkpoints_are(
     first: int, last: int, length: int
 ) -> None:
-    found = list(ranges(first, last, length))
+    found = list(version_ranges(first, last, length))
     assert [each for low, high in found for each in range(low, high + 1)] == list(
         range(first, last + 1)
     )

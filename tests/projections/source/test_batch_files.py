@@ -23,7 +23,7 @@ from projections.source.sink import (
     attempt_folder,
     commit_batch,
     is_committed,
-    refuse_unfit,
+    refuse_unfit_columns,
 )
 
 COLUMNS = {
@@ -181,7 +181,7 @@ def test_rows_that_do_not_fit_the_table_are_rejected(
 ) -> None:
     schema = Schema.of({"id": "BIGINT NOT NULL", "name": "STRING"}, **options)
     with pytest.raises(InvalidInputError, match=message):
-        refuse_unfit(columns, schema, "shop.orders")
+        refuse_unfit_columns(columns, schema, "shop.orders")
 
 
 def test_a_streams_name_cannot_lead_out_of_the_table(tmp_path: Path) -> None:

@@ -6,15 +6,17 @@ from pathlib import Path
 import pytest
 
 from ledger import InvalidInputError
-from projections.source.data_source import Asked, Feed, Offset, read
+from projections.source.data_source import CommitFeed, Offset, ReadOptions, read
 from tests.projections.source.folders import a_table_of, lake_in, options
 
 
-def a_feed(folder: Path, table: str = "*", **given: str) -> Feed:
-    return Feed(Asked.of({"path": str(folder), "table": table, "view": "commits", **given}))
+def a_feed(folder: Path, table: str = "*", **given: str) -> CommitFeed:
+    return CommitFeed(
+        ReadOptions.of({"path": str(folder), "table": table, "view": "commits", **given})
+    )
 
 
-def between(feed: Feed, start: Offset, end: Offset) -> list[tuple[str, int]]:
+def between(feed: CommitFeed, start: Offset, end: Offset) -> list[tuple[str, int]]:
     return [
         (row["identifier"], row["version"])
         for span in feed.spans(start, end)

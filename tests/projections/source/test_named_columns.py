@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from ledger import InvalidInputError, Table, UpgradeRequiredError
 from ledger.table_handle import handle_of
-from projections.source.data_source import Asked, columns_of, scanned
-from projections.source.span_reading import End, Scan
+from projections.source.data_source import ReadOptions, columns_of, scan_rows
+from projections.source.span_reading import LogScan, SpanEnd
 from projections.source.view import VIEWS, view_of
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.projections.source.folders import a_table_of, lake_in
@@ -32,9 +32,9 @@ def lived(seed: int) -> Table:
 
 def named(table: Table, view: str, names: list[str]) -> list[dict[str, Any]]:
     whose = (str(table.identifier), table.state.table_id)
-    found, end = view_of(view), End(table.state.version)
+    found, end = view_of(view), SpanEnd(table.state.version)
     first = 0 if found.is_history or found.from_start else end.version
-    batches = scanned(found, Scan(handle_of(table).log, first, end), whose, None, names)
+    batches = scan_rows(found, LogScan(handle_of(table).log, first, end), whose, None, names)
     return [row for batch in batches for row in batch.to_pylist()]
 
 
@@ -107,11 +107,11 @@ def test_columns_are_asked_for_by_name(tmp_path: Path) -> None:
     a_table_of(lake_in(tmp_path), "shop.orders", 1)
     given = {"path": str(tmp_path), "table": "shop.orders"}
 
-    asked = Asked.of({**given, "columns": "event, version"})
+    asked = ReadOptions.of({**given, "columns": "event, version"})
 
     assert [each.name for each in columns_of(asked)] == ["event", "version"]
     with pytest.raises(InvalidInputError, match="no column 'verison'.*version"):
-        columns_of(Asked.of({**given, "columns": "verison"}))
+        columns_of(ReadOptions.of({**given, "columns": "verison"}))
     for wrong in ("", "version,", "version,version"):
         with pytest.raises(InvalidInputError, match="each once, separated by commas"):
-            Asked.of({**given, "columns": wrong})
+            ReadOptions.of({**given, "columns": wrong})

@@ -7,7 +7,14 @@ import pytest
 
 from ledger import InvalidInputError, Schema
 from ledger.model import PartitionField, PartitionSpec
-from projections.source.columns import Column, arrow_type, as_text, names_of, typed, typed_column
+from projections.source.columns import (
+    Column,
+    arrow_type,
+    as_text,
+    partition_field_names,
+    typed,
+    typed_column,
+)
 
 SCHEMA = Schema.of(
     {
@@ -47,7 +54,7 @@ def test_every_value_has_its_own_type() -> None:
         "10:00:00",
         None,
     )
-    assert typed(column, as_text(names_of([spec(0, *fields)])[0], values)) == {
+    assert typed(column, as_text(partition_field_names([spec(0, *fields)])[0], values)) == {
         "id": 7,
         "day": date(2024, 1, 1),
         "price": Decimal("2.50"),

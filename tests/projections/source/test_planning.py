@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from ledger import NotFoundError, Schema
-from projections.source.data_source import Asked, Bounds, columns_of, read, spans
+from projections.source.data_source import Bounds, ReadOptions, columns_of, read, spans
 from tests.lakes import data_file
 from tests.projections.source.folders import a_table_of, lake_in, options
 
 
-def asked(folder: Path, **given: str) -> Asked:
-    return Asked.of({"path": str(folder), "table": "shop.orders", "view": "commits", **given})
+def asked(folder: Path, **given: str) -> ReadOptions:
+    return ReadOptions.of({"path": str(folder), "table": "shop.orders", "view": "commits", **given})
 
 
-def planned(asked: Asked, bounds: Bounds | None = None) -> list[tuple[str, int, int]]:
+def planned(asked: ReadOptions, bounds: Bounds | None = None) -> list[tuple[str, int, int]]:
     return [
         (each.table.identifier, each.first, each.end.version)
         for each in spans(asked, bounds or Bounds())

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from ledger import InvalidInputError
-from projections.source.sink import _user_of
+from projections.source.sink import _default_commit_user
 
 
 def batch(*, java: str | None = None, active: tuple[str, ...] | None = None) -> Any:
@@ -25,10 +25,10 @@ def batch(*, java: str | None = None, active: tuple[str, ...] | None = None) -> 
     "rows", [batch(java="q1"), batch(active=("q1",)), batch(active=("q1", "q1"))]
 )
 def test_a_batch_is_of_the_query_that_runs_here(rows: Any) -> None:
-    assert _user_of(rows) == "spark-q1"
+    assert _default_commit_user(rows) == "spark-q1"
 
 
 @pytest.mark.parametrize("rows", [batch(), batch(active=()), batch(active=("q1", "q2"))])
 def test_a_batch_of_no_query_or_of_several_has_no_known_stream(rows: Any) -> None:
     with pytest.raises(InvalidInputError, match="stream is unknown"):
-        _user_of(rows)
+        _default_commit_user(rows)

@@ -23,8 +23,8 @@ from ledger import (
 from ledger.events import SnapshotCommitted, TableEvent
 from ledger.model import format_type, paths_of
 from ledger.table_handle import handle_of
-from projections.source.span_reading import End, Scan, TransactionStep
-from projections.source.view import VIEWS, schema_rows, view_of, walk
+from projections.source.span_reading import LogScan, SpanEnd, TransactionStep
+from projections.source.view import VIEWS, schema_rows, view_of, walk_fields
 from tests.histories import random_changes, start_schema
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders
 from tests.projections.source.reading_all import rows_of
@@ -213,7 +213,7 @@ def test_columns_are_those_of_every_schema_that_there_was(seed: int) -> None:
 
     assert found.keys() == set(range(table.state.schema.id + 1))
     for schema in table.schemas():
-        fields = {each.field.id: each.field for each in walk(schema.fields)}
+        fields = {each.field.id: each.field for each in walk_fields(schema.fields)}
         assert found[schema.id] == [
             (path, field_id, format_type(fields[field_id].type))
             for path, field_id in paths_of(schema)
@@ -265,10 +265,10 @@ def test_an_earlier_end_gives_the_rows_of_then(seed: int) -> None:
     table = lived(seed)
     version = table.state.version // 2
     for name, view in VIEWS.items():
-        found = rows_of(table, name, end=End(version))
+        found = rows_of(table, name, end=SpanEnd(version))
         if view.is_history:
             assert found == [row for row in rows_of(table, name) if row["version"] <= version]
-    files = rows_of(table, "partitions", end=End(version))
+    files = rows_of(table, "partitions", end=SpanEnd(version))
     assert sum(row["file_count"] for row in files) == table.at(version=version).totals.file_count
 
 
@@ -282,9 +282,9 @@ def test_writers_that_share_a_commit_have_rows_each_and_an_end_may_lie_between_t
     crowded = [row for row in commits if row["version"] == version]
 
     assert [row["transaction"] for row in crowded] == list(range(len(crowded)))
-    some = rows_of(table, "snapshots", end=End(version, 1))
+    some = rows_of(table, "snapshots", end=SpanEnd(version, 1))
     assert len(some) == 4 - len(crowded)
-    then = rows_of(table, "partitions", end=End(version, 1))
+    then = rows_of(table, "partitions", end=SpanEnd(version, 1))
     assert sum(row["file_count"] for row in then) == some[-1]["file_count"]
     assert some[-1]["file_count"] < table.state.totals.file_count
 
@@ -297,7 +297,7 @@ def test_tags_are_those_of_the_instant() -> None:
     table.delete_tag("v1")
 
     assert [row["tag_name"] for row in rows_of(table, "tags")] == ["v2"]
-    (first,) = rows_of(table, "tags", end=End(2))
+    (first,) = rows_of(table, "tags", end=SpanEnd(2))
     assert (first["tag_name"], first["snapshot_id"], first["time_retained_millis"]) == ("v1", 1, 5)
     assert first["create_time"] == datetime.fromtimestamp(
         table.at(version=2).state.tags["v1"].create_time_millis / 1000, UTC
@@ -324,7 +324,7 @@ def test_files_in_an_engines_own_manifests_are_rejected_and_not_left_out() -> No
         delta_record_count=3,
         delta_manifest_list="manifest-list-1",
     )
-    scan = Scan(handle_of(table).log, 0, End(0))
+    scan = LogScan(handle_of(table).log, 0, SpanEnd(0))
     with pytest.raises(UnsupportedError, match="manifest-list-1"):
         scan.files(next(scan.steps()), event)
 
@@ -334,7 +334,7 @@ def test_a_renamed_column_keeps_its_id_in_the_rows() -> None:
     table.alter([RenameColumn(("amount",), "cents")])
     of_two = [row for row in rows_of(table, "columns") if row["field_id"] == 2]
     assert [(row["schema_id"], row["name"]) for row in of_two] == [(0, "amount"), (1, "cents")]
-    scan = Scan(handle_of(table).log, 0, End(1))
+    scan = LogScan(handle_of(table).log, 0, SpanEnd(1))
     assert scan.before() is None
     assert scan.final() == table.state
 

@@ -18,7 +18,7 @@ from ledger.model import types as t
 from ledger.planning import value_to_bytes
 from ledger.table_handle import handle_of
 from projections.paimon import statistics_file as publish_paimon
-from projections.statistics.analyze import analyze, encoded, require_sketches
+from projections.statistics.analyze import analyze, encode_single_values, require_sketches
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,7 +44,9 @@ if TYPE_CHECKING:
 def test_values_are_encoded_as_bounds_are(
     values: Any, data_type: t.DataType, plain: list[Value]
 ) -> None:
-    assert encoded(values, data_type).to_pylist() == [value_to_bytes(v, data_type) for v in plain]
+    assert encode_single_values(values, data_type).to_pylist() == [
+        value_to_bytes(v, data_type) for v in plain
+    ]
 
 
 def test_a_spark_without_sketches_is_rejected_by_name() -> None:

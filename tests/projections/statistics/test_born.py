@@ -24,16 +24,19 @@ from projections.iceberg import Names, verify
 from projections.iceberg import statistics_files as publish_distinct
 from projections.iceberg import statistics_files as publish_iceberg
 from projections.statistics import Kept, refresh
-from projections.statistics.column_history import columns_at, columns_by_snapshot
-from projections.statistics.engine_listed import line_of
-from projections.statistics.materialise import Local
-from projections.statistics.query import Counted, growth, totals
+from projections.statistics.column_history import (
+    column_statistics_at,
+    column_statistics_by_snapshot,
+)
+from projections.statistics.engine_listed import existing_ancestors
+from projections.statistics.materialise import LocalEngine
+from projections.statistics.query import StatisticsSource, growth, totals
 from projections.statistics.questions import (
     Question,
     Thresholds,
     answer,
-    asked_of,
     snapshot_statistics,
+    statistics_for_question,
 )
 from projections.statistics.report import refreshed_statistics, report_of
 from tests.projections.delta.importing.writing import Life
@@ -45,8 +48,8 @@ from tests.projections.statistics.test_publish_distinct import ONE
 BY_NAME = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "name"), spec_id=0)
 
 
-def counted(table: Table, at: TableAt) -> Counted:
-    return refreshed_statistics(table, at, Local(handle_of(table).log), pytest.fail)
+def counted(table: Table, at: TableAt) -> StatisticsSource:
+    return refreshed_statistics(table, at, LocalEngine(handle_of(table).log), pytest.fail)
 
 
 def rows_by_partition(table: Table, at: TableAt, key: str) -> dict[str, int]:
@@ -295,7 +298,7 @@ def test_questions_about_an_iceberg_table_are_answered_by_its_own_snapshots_and_
         }
         for each in theirs.metadata.snapshots
     }
-    line = line_of(table.at().state)
+    line = existing_ancestors(table.at().state)
     now = plans[line[-1]]
 
     by_name = Counter(each.partition[0] for each in now.values())
@@ -321,7 +324,7 @@ def test_questions_about_an_iceberg_table_are_answered_by_its_own_snapshots_and_
         for each in there
     }
     assert there.keys() == {f"name={name}" for name in by_name}
-    origin = table.state.imported_from(IcebergOrigin)
+    origin = table.state.origin_of_kind(IcebergOrigin)
     assert {
         row["partition"]: row["last_change_version"]
         for row in ask(table, "untouched", untouched_days=0)
@@ -398,10 +401,14 @@ def test_columns_of_an_iceberg_table_are_counted_at_every_snapshot_before_it(
             if row["column"] == "id" and row["file_count"]
         }
 
-    assert by_partition(columns_at(table, at).to_pylist()) == read(at.state.last_snapshot_id)
+    assert by_partition(column_statistics_at(table, at).to_pylist()) == read(
+        at.state.last_snapshot_id
+    )
     so_far: dict[str, dict[str, Any]] = {}
-    rows = [row for row in columns_by_snapshot(table, at).to_pylist() if row["column"] == "id"]
-    for snapshot_id in line_of(at.state):
+    rows = [
+        row for row in column_statistics_by_snapshot(table, at).to_pylist() if row["column"] == "id"
+    ]
+    for snapshot_id in existing_ancestors(at.state):
         so_far |= {row["partition"]: row for row in rows if row["snapshot_id"] == snapshot_id}
         assert by_partition(list(so_far.values())) == read(snapshot_id)
 
@@ -410,7 +417,7 @@ def freed_by(table: Table, **bounds: Any) -> dict[str, int]:
     """Count the files that a retention would free, by partition."""
     at = table.at()
     given = Thresholds(**{"now_millis": at.state.time_millis, "retained_days": 0, **bounds})
-    kept = asked_of("retention", table, at, counted(table, at))
+    kept = statistics_for_question("retention", table, at, counted(table, at))
     rows = answer("retention", kept, handle_of(table).log, at, given).to_pylist()
     return {row["partition"]: row["freed_file_count"] for row in rows}
 

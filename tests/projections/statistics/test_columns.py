@@ -14,7 +14,10 @@ import ledger
 from ledger import AddColumn, FileChange, Schema, Table, UpdateColumnType
 from ledger.model import types as t
 from ledger.planning import value_to_bytes
-from projections.statistics.column_history import columns_at, columns_by_snapshot
+from projections.statistics.column_history import (
+    column_statistics_at,
+    column_statistics_by_snapshot,
+)
 from tests.thorough import some
 
 NUMBERS = itertools.count()
@@ -45,7 +48,7 @@ def counted(path: str, day: str | None, low: int, high: int, *, nulls: int = 0) 
 
 
 def column_rows(table: Table, **instant: Any) -> list[tuple[Any, ...]]:
-    rows = columns_at(table, table.at(**instant)).to_pylist()
+    rows = column_statistics_at(table, table.at(**instant)).to_pylist()
     names = ("partition", "column", "value_count", "null_count", "lower", "upper", "is_exact")
     return [tuple(each[name] for name in names) for each in rows]
 
@@ -82,7 +85,7 @@ def test_live_deletes_make_a_partition_inexact_and_those_of_equality_without_one
         "day=__DEFAULT_PARTITION__": True,
     }
     assert all(row[-1] for row in column_rows(table, snapshot=1))
-    last = columns_by_snapshot(table, table.at()).to_pylist()[-1]
+    last = column_statistics_by_snapshot(table, table.at()).to_pylist()[-1]
     assert (last["snapshot_id"], last["partition"]) == (2, "day=2024-01-01")
     assert not last["is_exact"]
 
@@ -118,13 +121,13 @@ def test_a_branch_has_its_own_columns_and_main_has_them_after_a_fast_forward() -
     branch = table.branch("audit")
     branch.append([counted("b", None, 9, 9)])
 
-    (there,) = columns_at(table, branch.at()).to_pylist()
+    (there,) = column_statistics_at(table, branch.at()).to_pylist()
     assert (there["lower"], there["upper"], there["value_count"]) == ("1", "9", 5)
     assert [row[5] for row in column_rows(table)] == ["4"]
 
     branch.fast_forward()
     assert [row[5] for row in column_rows(table)] == ["9"]
-    rows = columns_by_snapshot(table, table.at()).to_pylist()
+    rows = column_statistics_by_snapshot(table, table.at()).to_pylist()
     assert [(each["snapshot_id"], each["upper"]) for each in rows] == [(1, "4"), (2, "9")]
 
 
@@ -146,7 +149,7 @@ def test_every_snapshot_has_the_columns_of_the_table_at_it(seed: int) -> None:
             )
     at = table.at()
 
-    rows = columns_by_snapshot(table, at).to_pylist()
+    rows = column_statistics_by_snapshot(table, at).to_pylist()
 
     for snapshot in range(1, at.state.last_snapshot_id + 1):
         newest: dict[tuple[str, str], dict[str, Any]] = {}

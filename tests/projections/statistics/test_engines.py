@@ -37,11 +37,11 @@ from projections.statistics import (
 from projections.statistics import engine as engines
 from projections.statistics import spark_frames as reader
 from projections.statistics.definition import ENTRIES, MEASURES, ROWS, SHOWN, arrow_schema
-from projections.statistics.engine import Engines, new_entries
+from projections.statistics.engine import Engines, estimate_new_entries
 from projections.statistics.fold import deltas
-from projections.statistics.materialise import Local, Share
-from projections.statistics.query import Rendering
-from projections.statistics.spark_executors import OnSpark
+from projections.statistics.materialise import LocalEngine, RefreshedRange
+from projections.statistics.query import PartitionRendering
+from projections.statistics.spark_executors import SparkEngine
 from projections.statistics.spark_source import LogSource
 from tests.lakes import lake_on
 from tests.projections.statistics.lives import NAME, Life, a_table
@@ -127,7 +127,7 @@ def test_what_spark_keeps_the_local_engine_verifies(spark: SparkSession, tmp_pat
     life = Life(a_table(LocalStore(tmp_path)), 8)
     life.goes_on(70)
     table = lake_on(LocalStore(tmp_path)).table(NAME)
-    by_spark = OnSpark(spark, LogSource.of(table))
+    by_spark = SparkEngine(spark, LogSource.of(table))
     refresh(handle_of(table).log, by_spark)
     assert verify(handle_of(table).log) == Difference()
 
@@ -157,7 +157,7 @@ def test_damage_found_by_executors_is_raised_as_the_same_error(
     reopened = handle_of(table).log
 
     with pytest.raises(DamagedLogError) as raised:
-        OnSpark(spark, LogSource.of(table)).keep(Kept.of(reopened), 30)
+        SparkEngine(spark, LogSource.of(table)).keep(Kept.of(reopened), 30)
 
     assert raised.value.file == key
 
@@ -165,10 +165,10 @@ def test_damage_found_by_executors_is_raised_as_the_same_error(
 def test_a_share_of_another_chain_of_commits_moves_no_position(tmp_path: Path) -> None:
     table = a_life(tmp_path, 8, 30)
 
-    class Strange(Local):
+    class Strange(LocalEngine):
         """Simulates a log that was changed between two shares."""
 
-        def keep(self, kept: Kept, last: int) -> Iterator[Share]:
+        def keep(self, kept: Kept, last: int) -> Iterator[RefreshedRange]:
             (share,) = super().keep(kept, last)
             yield evolve(share, last=10, head="sha256:other")
             yield evolve(share, first=11, parent="sha256:one")
@@ -182,10 +182,10 @@ def test_a_share_of_another_chain_of_commits_moves_no_position(tmp_path: Path) -
 def test_an_unfinished_share_moves_no_position(tmp_path: Path) -> None:
     table = a_life(tmp_path, 8, 30)
 
-    class Idle(Local):
+    class Idle(LocalEngine):
         """Leaves the last commits out."""
 
-        def keep(self, kept: Kept, last: int) -> Iterator[Share]:
+        def keep(self, kept: Kept, last: int) -> Iterator[RefreshedRange]:
             return super().keep(kept, last - 3)
 
     with pytest.raises(DamagedLogError, match="was not counted"):
@@ -252,7 +252,7 @@ def counting() -> Any:
 
 def test_every_version_is_read_exactly_once(spark: SparkSession) -> None:
     schema = Schema.of({"day": "DATE"}, partition_keys=["day"])
-    rendering = Rendering.of(schema, [identity_spec(schema)])
+    rendering = PartitionRendering.of(schema, [identity_spec(schema)])
 
     found = compute_from(counting(), rendering, version=COMMITS, snapshot_id=COMMITS, spark=spark)
 
@@ -284,12 +284,12 @@ def test_the_engine_is_chosen_by_the_number_of_new_entries(
     table = a_table(LocalStore(tmp_path))
     table.append(many(1200))
     table.overwrite([], where={})
-    assert new_entries(handle_of(table).log) == 2400
+    assert estimate_new_entries(handle_of(table).log) == 2400
 
     monkeypatch.setattr(engines, "_LOOKED_AT", 2)
-    assert new_entries(handle_of(table).log) == 1800
+    assert estimate_new_entries(handle_of(table).log) == 1800
     refresh(handle_of(table).log)
-    assert new_entries(handle_of(table).log) == 0
+    assert estimate_new_entries(handle_of(table).log) == 0
 
 
 @pytest.mark.usefixtures("spark")

@@ -14,7 +14,15 @@ from ledger.stores import LocalStore, MemoryStore, Store
 from ledger.table_handle import handle_of
 from projections.statistics import Kept, query, rebuild, refresh, verification, verify
 from projections.statistics.materialise import BLOCKS_A_STEP
-from projections.statistics.tile_rows import BLOCK, START, Tile, body_of, cover, folder, rows_of
+from projections.statistics.tile_rows import (
+    BLOCK,
+    START,
+    Tile,
+    covering_tiles,
+    decode_parquet,
+    encode_parquet,
+    folder,
+)
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, memory
 from tests.projections.statistics.lives import NAME, Life, a_table
@@ -108,7 +116,7 @@ def long_table() -> Table:
     return table
 
 
-@pytest.mark.parametrize("name", [each.name for each in cover(531)] + [Tile(64, 128).name])
+@pytest.mark.parametrize("name", [each.name for each in covering_tiles(531)] + [Tile(64, 128).name])
 def test_a_lost_or_damaged_tile_is_reported_and_rebuilt(long_table: Table, name: str) -> None:
     store, key = (
         handle_of(long_table).log.store,
@@ -134,10 +142,11 @@ def test_a_lost_or_damaged_tile_is_reported_and_rebuilt(long_table: Table, name:
 
 def test_a_flipped_byte_in_a_page_does_not_go_unnoticed(long_table: Table) -> None:
     rows = Kept.of(handle_of(long_table).log).tile(Tile(0, 64))
-    body = body_of(rows)
+    body = encode_parquet(rows)
 
     flipped = [
-        rows_of(body[:at] + bytes([body[at] ^ 255]) + body[at + 1 :]) for at in range(40, 400, 7)
+        decode_parquet(body[:at] + bytes([body[at] ^ 255]) + body[at + 1 :])
+        for at in range(40, 400, 7)
     ]
 
     assert all(each is None or each.equals(rows) for each in flipped)

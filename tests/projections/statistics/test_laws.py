@@ -19,15 +19,15 @@ from ledger.state import TableState
 from ledger.stores import MemoryStore
 from ledger.table_handle import handle_of
 from projections.statistics import Kept, query, refresh, verify
-from projections.statistics.materialise import Local
-from projections.statistics.spark_executors import lessening, runs
+from projections.statistics.materialise import LocalEngine
+from projections.statistics.spark_executors import decreasing_runs, divide_into_runs
 from projections.statistics.tile_rows import (
     BLOCK,
     NARROWEST_SUMS,
     Tile,
     block_of,
-    covered,
     local_scan,
+    tiles_within,
 )
 from tests.lakes import memory
 from tests.projections.statistics.lives import Life, a_table, reopened
@@ -266,7 +266,7 @@ def test_a_refresh_in_small_steps_keeps_the_same(long_table: Table) -> None:
     assert progress[-1] == (1101, 1101)
 
 
-class Asked(Local):
+class Asked(LocalEngine):
     """Records the tiles that it was asked to merge."""
 
     merged: ClassVar[list[Tile]] = []
@@ -296,7 +296,7 @@ def test_shares_of_executors_lessen_and_hold_tiles_of_sums_whole_while_there_are
     first: int, count: int, cores: int
 ) -> None:
     last = first + count - 1
-    shares = list(lessening(first, last, cores))
+    shares = list(decreasing_runs(first, last, cores))
     lengths = [-(-(b + 1) // BLOCK) - a // BLOCK for a, b in shares]
 
     assert [each for a, b in shares for each in (a, b + 1)][1:-1:2] == [a for a, _ in shares[1:]]
@@ -314,12 +314,14 @@ def test_a_task_keeps_no_more_at_once_than_a_tile_of_sums_is_made_of(
     first: int, count: int
 ) -> None:
     last = first + count - 1
-    found = list(runs(first, last))
+    found = list(divide_into_runs(first, last))
 
     assert [each for a, b in found for each in range(a, b + 1)] == list(range(first, last + 1))
     assert all(b + 1 - block_of(a).start <= NARROWEST_SUMS for a, b in found)
     if len(found) > 1:
-        assert {tile for a, b in found for tile in covered(a, b)} == {*covered(first, last)}
+        assert {tile for a, b in found for tile in tiles_within(a, b)} == {
+            *tiles_within(first, last)
+        }
 
 
 def test_the_deltas_of_any_commits_are_those_of_the_log(long_table: Table) -> None:

@@ -18,10 +18,10 @@ from ledger.table_handle import handle_of
 from projections.paimon import PAIMON
 from projections.statistics import Kept, fold, query, rebuild, refresh, verify
 from projections.statistics import spark_frames as reader
-from projections.statistics.engine import LISTS_AS_ENTRIES, new_entries
+from projections.statistics.engine import LISTS_AS_ENTRIES, estimate_new_entries
 from projections.statistics.engine_files import EngineFiles
 from projections.statistics.entries import Opening
-from projections.statistics.spark_executors import OnSpark
+from projections.statistics.spark_executors import SparkEngine
 from projections.statistics.spark_source import LogSource
 from tests.lakes import Elsewhere, memory
 from tests.projections.statistics.paimon_writer import (
@@ -182,7 +182,7 @@ def test_both_engines_give_the_same_rows(spark: SparkSession, tmp_path: Path) ->
     assert by_spark(evolve(source, opening=opening)).equals(opened)
     # Manifests that nobody expected are read where they are found.
     assert by_spark(evolve(source, names_lists=False)).equals(local(0, last))
-    refresh(handle_of(table).log, OnSpark(spark, source))
+    refresh(handle_of(table).log, SparkEngine(spark, source))
     assert verify(handle_of(table).log).is_empty
     assert Kept.of(handle_of(table).log).position.version == last
 
@@ -343,7 +343,7 @@ def test_the_engine_is_chosen_by_the_counts_of_the_manifest_lists(tmp_path: Path
     table = a_ledger_table(tmp_path)
     PaimonWriter(table, tmp_path).write(rows(12))
 
-    assert new_entries(handle_of(table).log) == LISTS_AS_ENTRIES + 6
+    assert estimate_new_entries(handle_of(table).log) == LISTS_AS_ENTRIES + 6
 
 
 @pytest.mark.parametrize("seed", range(3))

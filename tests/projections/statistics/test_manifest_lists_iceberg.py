@@ -14,7 +14,7 @@ from ledger import DamagedLogError, SnapshotPlan, UnsupportedError
 from ledger.table_handle import handle_of
 from projections.statistics import Kept, fold, query, rebuild, refresh, verify
 from projections.statistics import spark_frames as reader
-from projections.statistics.spark_executors import OnSpark
+from projections.statistics.spark_executors import SparkEngine
 from projections.statistics.spark_source import LogSource
 from tests.projections.statistics.iceberg_writer import COLUMNS, IcebergWriter
 from tests.projections.statistics.paimon_writer import rows
@@ -90,7 +90,7 @@ def test_a_rollback_is_the_difference_of_two_lists(spark: SparkSession, tmp_path
     source = LogSource.of(table)
     found = fold.ordered(reader.deltas(spark, source, 0, last).toArrow())
     assert found.equals(Kept.of(handle_of(table).log).scan(0, last))
-    refresh(handle_of(table).log, OnSpark(spark, source))
+    refresh(handle_of(table).log, SparkEngine(spark, source))
     assert verify(handle_of(table).log).is_empty
 
 

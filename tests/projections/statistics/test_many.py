@@ -13,7 +13,7 @@ from ledger import FileChange, InvalidInputError, Schema
 from ledger.table_handle import handle_of
 from projections.statistics import Kept, query, verify
 from projections.statistics import spark_many as many
-from projections.statistics.spark_many import Refreshed, refresh_all
+from projections.statistics.spark_many import RefreshResult, refresh_all
 from projections.statistics.spark_source import LogSource
 from tests.projections.statistics.lives import a_table
 
@@ -51,7 +51,7 @@ def test_every_table_is_counted_and_a_damaged_one_is_reported(
 
     *found, damaged = refresh_all(tables, spark=spark, on_progress=lambda *n: progress.append(n))
 
-    assert found == [Refreshed(f"shop.t{each}", 1) for each in range(3)]
+    assert found == [RefreshResult(f"shop.t{each}", 1) for each in range(3)]
     assert (damaged.table, damaged.version) == ("shop.t3", -1)
     assert key in damaged.problem
     assert progress == [(3, 4), (4, 4)]
@@ -89,9 +89,9 @@ def test_a_table_that_takes_a_worker_down_takes_no_other_table_along(
     table = lake.create_table("shop.fine", Schema.of({"id": "BIGINT"}))
     strange: Any = TakesItsWorkerDown()
 
-    fine, other = many._together(spark, (LogSource.of(table), strange))
+    fine, other = many._refresh_group(spark, (LogSource.of(table), strange))
 
-    assert fine == Refreshed("shop.fine", 0)
-    assert isinstance(other, Refreshed)
+    assert fine == RefreshResult("shop.fine", 0)
+    assert isinstance(other, RefreshResult)
     assert (other.table, other.version) == ("shop.strange", -1)
     assert "ZeroDivisionError" in other.problem

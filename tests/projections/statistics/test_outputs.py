@@ -21,7 +21,7 @@ from projections.iceberg.statistics_files import partition_statistics_file
 from projections.statistics import Kept, query
 from projections.statistics.column_history import ColumnSums, column_sums
 from projections.statistics.definition import ROWS, arrow_schema
-from projections.statistics.report import draw, report_of
+from projections.statistics.report import draw_report, report_of
 from tests.projections.iceberg.older_logs import record_file
 from tests.projections.statistics.lives import Life, a_table
 
@@ -305,11 +305,11 @@ def test_a_picture_is_a_png_of_growth_and_skew(tmp_path: Path) -> None:
     kept, at = Kept.of(handle_of(table).log), table.at()
     path = tmp_path / "growth.png"
 
-    draw(path, report_of(table, kept, at, "local"), query.totals(kept, at), lambda _: 0)
+    draw_report(path, report_of(table, kept, at, "local"), query.totals(kept, at), lambda _: 0)
 
     assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     empty = a_table()
-    draw(
+    draw_report(
         path, report_of(empty, Kept.of(handle_of(empty).log), empty.at(), "local"), (), lambda _: 0
     )
 
@@ -341,7 +341,7 @@ def test_a_picture_says_rows_and_size_apart_in_peoples_units(
         for each in (1, 2)
     ]
     report = report_of(table, Kept.of(handle_of(table).log), table.at(), "local")
-    draw(tmp_path / "growth.png", report, history, lambda version: version * 86_400_000)
+    draw_report(tmp_path / "growth.png", report, history, lambda version: version * 86_400_000)
 
     rows, skew, size = drawn[0].axes
     assert [each.get_title() for each in (rows, size, skew)] == ["Rows", "Size", "Skew"]
@@ -359,4 +359,4 @@ def test_without_matplotlib_a_picture_says_what_to_install(
     report = report_of(table, Kept.of(handle_of(table).log), table.at(), "local")
 
     with pytest.raises(MissingDependencyError, match=r"pip install 'lakeledger\[plot\]'"):
-        draw(tmp_path / "x.png", report, (), lambda _: 0)
+        draw_report(tmp_path / "x.png", report, (), lambda _: 0)

@@ -6,7 +6,7 @@ import pytest
 
 from ledger import AddColumn, DropColumn, RenameColumn, Schema, SchemaChange
 from ledger.transforms import day, identity
-from projections.statistics.query import Rendering
+from projections.statistics.query import PartitionRendering
 from tests.lakes import lake_on, memory
 
 WAS = {
@@ -49,7 +49,7 @@ def renderings(was: str, changes: list[SchemaChange]) -> list[str]:
 
 def path_of(schema: Schema, specs: object, partition: str) -> str:
     assert isinstance(specs, tuple)
-    return Rendering.of(schema, specs).spec(0, partition).path
+    return PartitionRendering.of(schema, specs).spec(0, partition).path
 
 
 def test_a_date_that_is_no_partition_key_is_no_number() -> None:
@@ -67,5 +67,5 @@ def test_partition_keys_are_shown_as_paimon_has_them() -> None:
     schema = Schema.of({"id": "BIGINT", "d": "DATE"}, partition_keys=["d"])
     table = lake.create_table("shop.t", schema)
     schema, specs = table.state.schema, table.state.specs
-    assert Rendering.paimon(schema, specs).spec(0, '["2013-01-01"]').path == "d=15706"
+    assert PartitionRendering.paimon(schema, specs).spec(0, '["2013-01-01"]').path == "d=15706"
     assert path_of(schema, specs, '["2013-01-01"]') == "d=2013-01-01"

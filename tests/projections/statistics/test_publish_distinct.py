@@ -15,7 +15,7 @@ from ledger.table_handle import handle_of
 from projections.iceberg import statistics_files as publish_distinct
 from projections.iceberg import verify
 from projections.materialising import outputs_of
-from projections.statistics.column_history import plain
+from projections.statistics.column_history import decompress_sketch
 from projections.statistics.publishing import Published
 from tests.projections.statistics.publishing import a_file, a_table, metadata
 
@@ -69,14 +69,14 @@ def test_the_metadata_names_a_file_with_a_sketch_a_column() -> None:
             "snapshot-id": 2,
             "statistics-path": f"{table.location}/{found.path}",
             "file-size-in-bytes": len(body),
-            "file-footer-size-in-bytes": len(body) - 4 - len(plain(TWO)) - len(ONE),
+            "file-footer-size-in-bytes": len(body) - 4 - len(decompress_sketch(TWO)) - len(ONE),
             "blob-metadata": [
                 {**said, "fields": [0], "properties": {"ndv": "2"}},
                 {**said, "fields": [3], "properties": {"ndv": "1"}},
             ],
         }
     ]
-    assert [each for _, each in blobs(table, found.path)] == [plain(TWO), ONE]
+    assert [each for _, each in blobs(table, found.path)] == [decompress_sketch(TWO), ONE]
     assert [blob["properties"]["ndv"] for blob, _ in blobs(table, found.path)] == ["2", "1"]
     assert (found.is_new, found.version) == (True, table.state.version)
     assert verify(handle_of(table)).is_empty
@@ -184,20 +184,20 @@ def test_javas_plain_form_of_a_sketch_is_ours(spark: SparkSession, size: int) ->
     sketches: Any = spark._jvm.org.apache.datasketches  # type: ignore[union-attr]
     compressed = sketches.memory.Memory.wrap(bytearray(row["value"]))
     found = sketches.theta.CompactSketch.heapify(compressed)
-    assert plain(bytes(row["value"])) == bytes(found.toByteArray())
+    assert decompress_sketch(bytes(row["value"])) == bytes(found.toByteArray())
 
 
 def test_bytes_that_are_no_sketch_are_rejected() -> None:
     rng = random.Random(3)
     for cut in range(len(TWO)):
         with pytest.raises(InvalidInputError):
-            plain(TWO[:cut])
+            decompress_sketch(TWO[:cut])
     with pytest.raises(InvalidInputError, match="version 9"):
-        plain(TWO[:1] + b"\x09" + TWO[2:])
+        decompress_sketch(TWO[:1] + b"\x09" + TWO[2:])
     for _ in range(300):
         body = bytearray(TWO)
         body[rng.randrange(len(body))] = rng.randrange(256)
         try:
-            plain(bytes(body))
+            decompress_sketch(bytes(body))
         except InvalidInputError:
             continue

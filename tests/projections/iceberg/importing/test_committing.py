@@ -38,7 +38,7 @@ def reopened(folder: Path) -> Table:
 
 
 def origin(table: Table) -> IcebergOrigin:
-    return table.state.imported_from(IcebergOrigin)
+    return table.state.origin_of_kind(IcebergOrigin)
 
 
 def test_updates_become_the_events_of_what_they_change(tmp_path: Path) -> None:

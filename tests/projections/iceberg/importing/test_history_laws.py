@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from ledger import Ledger, Table
-from ledger.audit.blame import Blame, flat
+from ledger.audit.blame import Blame, flatten_blames
 from ledger.events import PartitionSpecUpdated, PartitionStatisticsSet, SortOrderReplaced
 from ledger.events import imported as e
 from ledger.events import schema as c
@@ -146,7 +146,7 @@ def states_of(table: Table) -> list[TableState]:
 
 def assert_blamed(table: Table, states: list[TableState]) -> None:
     """Nothing names a commit that left it as it was."""
-    for blame in flat(table.blame()):
+    for blame in flatten_blames(table.blame()):
         for origin in blame.origins:
             version = origin.cause.version
             if version and blame.subject != "column order":
@@ -160,7 +160,7 @@ def thing(state: TableState, blame: Blame) -> Any:
         members = (each.field for each in type_places(state.schema.fields))
         return [each for each in members if each is not None and each.id == blame.field_id]
     what, _, name = blame.subject.rpartition(" ")
-    origin = state.imported_from(IcebergOrigin)
+    origin = state.origin_of_kind(IcebergOrigin)
     things: dict[str, Callable[[], Any]] = {
         "partition spec": lambda: state.spec,
         "sort order": lambda: state.sort_order,

@@ -12,7 +12,7 @@ from ledger.events import SourceFollowed
 from ledger.state import TableStream
 from ledger.stores.file_access import FileAccess
 from projections.iceberg import TableMetadata, metadata_of, open_source
-from projections.iceberg.imported_metadata import disagreements
+from projections.iceberg.imported_metadata import differing_fields
 from tests.lakes import lake_on, memory
 from tests.projections.importing.what_came import now
 
@@ -49,8 +49,8 @@ def assert_imported(lake: Ledger, source: str) -> TableMetadata:
     wanted = open_source(source, FileAccess(("file", ""), {})).newest.metadata
     state = lake.table("a.b").state
     kept = TableStream().decode_state(TableStream().encode_state(state))
-    assert disagreements(metadata_of(state), wanted) == []
-    assert disagreements(metadata_of(kept), wanted) == []
+    assert differing_fields(metadata_of(state), wanted) == []
+    assert differing_fields(metadata_of(kept), wanted) == []
     return wanted
 
 

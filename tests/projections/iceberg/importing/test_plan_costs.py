@@ -5,8 +5,8 @@ import pytest
 from benchmarks.importing import metadata_files
 from ledger.state import TableBuilder, TableState
 from projections.iceberg import read_after
-from projections.iceberg.importing import MetadataFile, creation_of, planned
-from projections.importing.trial import Trial
+from projections.iceberg.importing import MetadataFile, creation_of, plan_import
+from projections.importing.trial import PlanningState
 
 
 def states_made(monkeypatch: pytest.MonkeyPatch, snapshots: int) -> int:
@@ -14,7 +14,7 @@ def states_made(monkeypatch: pytest.MonkeyPatch, snapshots: int) -> int:
     (body,) = metadata_files(snapshots, 1, 0)
     file = read_after(body, None)
     metadata = file.metadata
-    trial = Trial(creation_of(metadata, "s3://lake/t").state(), 2**50)
+    trial = PlanningState(creation_of(metadata, "s3://lake/t").state(), 2**50)
     made = []
     freeze = TableBuilder.freeze
 
@@ -24,7 +24,7 @@ def states_made(monkeypatch: pytest.MonkeyPatch, snapshots: int) -> int:
 
     with monkeypatch.context() as patched:
         patched.setattr(TableBuilder, "freeze", counted)
-        steps = [*planned(trial, [MetadataFile("s3://lake/t/1.metadata.json", file, metadata)])]
+        steps = [*plan_import(trial, [MetadataFile("s3://lake/t/1.metadata.json", file, metadata)])]
     assert len(steps) == snapshots
     return len(made)
 

@@ -14,7 +14,7 @@ from attrs import evolve, field, frozen
 
 from ledger import InvalidInputError
 from ledger.model import PartitionField, PartitionSpec, SortField, SortOrder
-from ledger.model.iceberg_layout import NO_ID, UNSORTED_ID, numbered
+from ledger.model.iceberg_layout import NO_ID, UNSORTED_ID, number_partition_fields
 from projections.iceberg import rest_updates as updates
 from projections.iceberg.metadata_schema import ListType, MapType, Schema, StructType, Type
 
@@ -75,7 +75,7 @@ def creating(table: NewTable) -> list[updates.TableUpdate]:
         updates.UpgradeFormatVersion(format_version=table.format_version),
         updates.AddSchema(schema=schema),
         updates.SetCurrentSchema(schema_id=NO_ID),
-        updates.AddSpec(spec=PartitionSpec(0, numbered(fields))),
+        updates.AddSpec(spec=PartitionSpec(0, number_partition_fields(fields))),
         updates.SetDefaultSpec(spec_id=NO_ID),
         updates.AddSortOrder(sort_order=SortOrder(1 if order else UNSORTED_ID, order)),
         updates.SetDefaultSortOrder(sort_order_id=NO_ID),

@@ -19,9 +19,14 @@ from projections.iceberg import (
     write_metadata,
 )
 from projections.iceberg.expiry import ancestors, snapshot_id_as_of
-from projections.iceberg.metadata_schema import check_features, type_name
+from projections.iceberg.metadata_schema import check_format_features, type_name
 from projections.iceberg.rest_commit import partition_type
-from projections.iceberg.schema_json import converted, encoded, schema_from_json, schema_to_json
+from projections.iceberg.schema_json import (
+    convert_record,
+    encode_record,
+    schema_from_json,
+    schema_to_json,
+)
 from tests.projections.iceberg.metadata.cases import (
     CASES,
     OPERATIONS,
@@ -127,7 +132,7 @@ def test_a_schema_is_read_as_java_reads_it(case: Case) -> None:
     def run() -> Any:
         schema = schema_from_json(case["given"]["schema"])
         names = {str(each.field.id): each.name for each in schema.placed_fields}
-        return {"schema": json.loads(encoded(schema_to_json(schema))), "names": names}
+        return {"schema": json.loads(encode_record(schema_to_json(schema))), "names": names}
 
     check(case, run)
 
@@ -136,7 +141,7 @@ def test_a_schema_is_read_as_java_reads_it(case: Case) -> None:
 def test_a_schema_needs_the_format_version_that_java_says(case: Case) -> None:
     def run() -> Any:
         schema = schema_from_json(case["given"]["schema"])
-        check_features(schema, case["given"]["format-version"])
+        check_format_features(schema, case["given"]["format-version"])
         return {"valid": True}
 
     check(case, run)
@@ -153,11 +158,11 @@ def test_a_new_table_numbers_its_columns_as_java_does(case: Case) -> None:
 def test_a_partition_spec_is_read_as_java_reads_it(case: Case) -> None:
     def run() -> Any:
         schema = schema_from_json(case["given"]["schema"])
-        spec = converted(case["given"]["partition-spec"], PartitionSpec, "partition spec")
+        spec = convert_record(case["given"]["partition-spec"], PartitionSpec, "partition spec")
         fields = partition_type(spec, schema).fields
         shown = ", ".join(f"{e.id}: {e.name}: optional {type_name(e.type)}" for e in fields)
         return {
-            "partition-spec": msgspec.json.decode(encoded(spec)),
+            "partition-spec": msgspec.json.decode(encode_record(spec)),
             "partition-type": f"struct<{shown}>",
         }
 

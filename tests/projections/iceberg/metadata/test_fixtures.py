@@ -22,7 +22,7 @@ from projections.iceberg import (
     write_metadata,
 )
 from projections.iceberg.rest_updates import update_to_json
-from projections.iceberg.schema_json import encoded
+from projections.iceberg.schema_json import encode_record
 from projections.iceberg.table_metadata import check_same_table
 from tests.projections.iceberg.metadata.cases import DATA
 
@@ -83,7 +83,7 @@ def test_a_file_of_java_is_written_again_key_by_key(path: Path) -> None:
 @pytest.mark.parametrize("path", LIFE_FILES, ids=lambda each: f"{each.parent.name}-{each.name}")
 def test_snapshots_rendered_before_give_the_same_file(path: Path) -> None:
     metadata = read_metadata(path.read_bytes())
-    rendered = [encoded(each) for each in metadata.snapshots]
+    rendered = [encode_record(each) for each in metadata.snapshots]
     assert write_metadata(metadata, rendered) == write_metadata(metadata)
     with pytest.raises(InvalidInputError, match="rendered snapshots"):
         write_metadata(metadata, [*rendered, b"{}"])

@@ -20,8 +20,8 @@ from projections.iceberg import (
     write_metadata,
 )
 from projections.iceberg.metadata_schema import PlainType
-from projections.iceberg.rest_commit import nothing, partition_type
-from projections.iceberg.table_metadata import check_clocks
+from projections.iceberg.rest_commit import empty_metadata, partition_type
+from projections.iceberg.table_metadata import check_metadata_times
 from tests.projections.iceberg.metadata.cases import UUID
 from tests.projections.iceberg.metadata.creation import NewTable, creating
 from tests.projections.iceberg.metadata.small_tables import (
@@ -142,7 +142,7 @@ def test_values_of_a_spec_are_optional_and_of_no_known_type_where_their_column_i
 
 
 def test_the_first_partition_field_of_a_table_has_id_1000() -> None:
-    assert nothing(2, START_MS).last_partition_id == 999
+    assert empty_metadata(2, START_MS).last_partition_id == 999
     bare = apply_updates(
         None, creating(NewTable(uuid=UUID, location="mem:/t", schema=SCHEMA)), now_ms=START_MS
     )
@@ -246,8 +246,8 @@ def test_clocks_of_writers_lie_a_minute_apart_at_most(
     logged = partial(log, made)
 
     for fine in ((), (last + 60_000,), (last, last - 60_000), (last - 200_000, last)):
-        check_clocks(logged(*fine))
+        check_metadata_times(logged(*fine))
     with pytest.raises(InvalidInputError, match=r"is more than a minute before the last entry"):
-        check_clocks(logged(last, last + 60_001))
+        check_metadata_times(logged(last, last + 60_001))
     with pytest.raises(InvalidInputError, match=r"\[1\]: is more than a minute older"):
-        check_clocks(logged(last, last - 60_001, last))
+        check_metadata_times(logged(last, last - 60_001, last))
