@@ -222,7 +222,7 @@ def test_arrow_reads_no_bytes_of_python_by_threads(path: Path) -> None:
     """Arrow's threads may release them while the interpreter ends, which aborts the process."""
     text = path.read_text()
     for called in re.finditer(r"(?:read_table|ParquetFile)\((.*)", text):
-        owned = called[1].startswith(("arrow_owned(", "path)", "stream)"))
+        owned = called[1].startswith(("copy_to_arrow_memory(", "path)", "stream)"))
         assert owned or "use_threads=False" in text, called[0]
 
 

@@ -380,7 +380,7 @@ def test_nothing_opens_a_path_around_the_gate(path: Path) -> None:
 
 
 GATE = ("ledger.stores.file_access", "ledger.stores.regular_files")
-BODIES = ("arrow_owned", "pa.BufferReader", "io.BytesIO", "BytesIO", "body", "stream")
+BODIES = ("copy_to_arrow_memory", "pa.BufferReader", "io.BytesIO", "BytesIO", "body", "stream")
 READERS = {"ParquetFile", "read_metadata", "block_reader", "reader"}
 
 

@@ -44,7 +44,7 @@ def require_json_object(value: object, path: str) -> Mapping[str, Any]:
     return value
 
 
-def read_text(obj: Mapping[str, Any], key: str, path: str) -> str:
+def read_required_text(obj: Mapping[str, Any], key: str, path: str) -> str:
     """Return a required text.
 
     Raises:
@@ -157,7 +157,7 @@ def _read_type(obj: _Json, key: str, path: str) -> TypeJson:
 
 def _read_move(value: object, path: str) -> Move:
     obj = require_json_object(value, path)
-    asked = read_text(obj, "type", path)
+    asked = read_required_text(obj, "type", path)
     move_type = next((each for each in _MOVE_TYPES if each == asked), None)
     if move_type is None:
         raise invalid_value_error(
@@ -169,7 +169,7 @@ def _read_move(value: object, path: str) -> Move:
             f"{path}.referenceFieldName", f"is missing; {move_type} which column?"
         )
     return Move(
-        read_text(obj, "fieldName", path),
+        read_required_text(obj, "fieldName", path),
         move_type,
         reference if move_type in {"AFTER", "BEFORE"} else None,
     )
@@ -224,12 +224,12 @@ def read_update_position(obj: _Json, path: str) -> UpdateColumnPosition:
 
 def read_set_option(obj: _Json, path: str) -> SetOption:
     """Read `setOption`."""
-    return SetOption(read_text(obj, "key", path), read_text(obj, "value", path))
+    return SetOption(read_required_text(obj, "key", path), read_required_text(obj, "value", path))
 
 
 def read_remove_option(obj: _Json, path: str) -> RemoveOption:
     """Read `removeOption`."""
-    return RemoveOption(read_text(obj, "key", path))
+    return RemoveOption(read_required_text(obj, "key", path))
 
 
 def read_table_comment(obj: _Json, path: str) -> UpdateComment:
@@ -244,7 +244,7 @@ def read_drop_primary_key(_obj: _Json, _path: str) -> DropPrimaryKey:
 
 def read_rename_column(obj: _Json, path: str) -> RenameColumn:
     """Read `renameColumn`."""
-    return RenameColumn(_read_column_path(obj, path), read_text(obj, "newName", path))
+    return RenameColumn(_read_column_path(obj, path), read_required_text(obj, "newName", path))
 
 
 def read_drop_column(obj: _Json, path: str) -> DropColumn:

@@ -77,28 +77,28 @@ class _Watch:
 
     Attributes:
         allowed: Path prefixes that may be opened; None while no input runs.
-        others: Threads that ran before the input, which end what earlier tests began.
+        mine: The thread that runs the input, and threads that it started; others end what
+            earlier tests began.
         broken: The rules that were broken.
         path: The file outside of the source that was opened, for people.
     """
 
     allowed: tuple[str, ...] | None = None
-    others: frozenset[int] = frozenset()
+    mine: set[int] = field(factory=set)
     broken: list[str] = field(factory=list)
     path: str = ""
 
     def begin(self, allowed: tuple[str, ...]) -> None:
         """Watch from now on, whatever thread acts that the input could have started."""
         gc.collect()  # What earlier tests left may open files when it is freed.
-        mine = threading.get_ident()
-        self.others = frozenset(each for each in sys._current_frames() if each != mine)
+        self.mine = {threading.get_ident()}
         self.broken.clear()
         self.path = ""
         self.allowed = allowed
 
     def event(self, name: str, args: tuple[Any, ...]) -> None:
         """Take an audit event of Python's."""
-        if self.allowed is None or threading.get_ident() in self.others:
+        if self.allowed is None or threading.get_ident() not in self.mine:
             return
         if name in _FORBIDDEN:
             self.broken.append(f"{name} was called")
@@ -158,9 +158,18 @@ def _place_of(error: BaseException) -> str:
 
 @contextmanager
 def _worker_of_caller() -> Iterator[None]:
-    """Save caches in the calling thread, so that an input leaves no thread behind."""
+    """Save caches in the calling thread, and watch the threads that an input starts."""
+    begin = threading.Thread.start
+
+    def start(thread: threading.Thread) -> None:
+        is_mine = threading.get_ident() in _WATCH.mine
+        begin(thread)
+        if is_mine and thread.ident is not None:
+            _WATCH.mine.add(thread.ident)
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ledger.log.stream_log.BackgroundWorker", Inline)
+        patch.setattr(threading.Thread, "start", start)
         yield
 
 

@@ -117,12 +117,10 @@ def log(  # noqa: PLR0913 - each is an option
     /,
     *,
     all: Annotated[  # noqa: A002 - the option's name
-        bool,
-        Parameter(negative="", help="Catalog and all tables by time, including dropped ones."),
+        bool, Parameter(negative="", help="Catalog and all tables by time, including dropped ones.")
     ] = False,
     limit: Annotated[
-        int,
-        Parameter(alias="-n", validator=check_one_or_more, help="Maximum number of commits."),
+        int, Parameter(alias="-n", validator=check_one_or_more, help="Maximum number of commits.")
     ] = 50,
     filters: LogFilters = LogFilters(),
     stat: Annotated[
