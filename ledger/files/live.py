@@ -55,7 +55,7 @@ def file_key(path: str, branch: int = 0) -> str:
 
 @frozen
 class LoggedFileNames:
-    """Files that a table's commits name, looked up in its key index; see `NamedFiles`.
+    """Files that a table's commits name, looked up in its key index; see `CommitFileIndex`.
 
     Attributes:
         log: The table's stream.
@@ -66,15 +66,15 @@ class LoggedFileNames:
     names: FileNames
 
     def usual(self, path: str) -> str:
-        """See `NamedFiles`."""
+        """See `CommitFileIndex`."""
         return self.names.usual(path)
 
     def key(self, path: str, line: int) -> str:
-        """See `NamedFiles`."""
+        """See `CommitFileIndex`."""
         return file_key(path, line)
 
     def of(self, commit: Commit[TableEvent]) -> AbstractSet[str] | None:
-        """See `NamedFiles`.
+        """See `CommitFileIndex`.
 
         Paths are normalized: older clients and engines wrote spellings that are not valid now.
 
@@ -652,7 +652,7 @@ def change_tables(
     state: TableState,
     columns: Sequence[str] | None = None,
 ) -> Iterator[pa.Table]:
-    """Yield the net file changes up to a state, in the form of `change_table`, newest first.
+    """Yield the net file changes up to a state, as `to_table` makes them, newest first.
 
     Args:
         log: The table's stream.

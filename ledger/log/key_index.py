@@ -356,10 +356,6 @@ class KeyIndex(Struct, frozen=True):
         high = bisect_right(self.hashes, wanted, lo=low)
         return sorted(self.versions[low:high], reverse=True)
 
-    def count_below(self, hash_value: int) -> int:
-        """Return the number of its hashes less than `hash_value`."""
-        return bisect_left(self.hashes, hash_value)
-
     def pairs(self) -> Iterator[tuple[int, int]]:
         """Yield every (hash, version)."""
         return zip(self.hashes, self.versions, strict=True)

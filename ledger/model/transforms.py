@@ -37,7 +37,6 @@ from ledger.model.types.text import format_type
 
 Unit = Literal["year", "month", "day", "hour"]
 
-_UNITS: tuple[Unit, ...] = ("year", "month", "day", "hour")
 _PARAMETERISED = re.compile(r"(bucket|truncate)\[\s*(-?[0-9]+)\s*\]")
 _FIRST_YEAR = 1970
 
@@ -194,10 +193,6 @@ class Period(Transform, frozen=True):
     def result_type(self, source: t.DataType) -> t.DataType:  # noqa: ARG002
         """Return DATE for days and INT for the others."""
         return t.DateType() if self.unit == "day" else t.IntType()
-
-    def is_coarser_than(self, other: Period) -> bool:
-        """Return whether the unit is longer than the other's, such as month and day."""
-        return _UNITS.index(self.unit) < _UNITS.index(other.unit)
 
     def _apply_non_null(self, value: Value, source: t.DataType) -> int:
         count = int(value)

@@ -345,7 +345,7 @@ def excluded_by_bounds(
     """Return for each row whether its bounds exclude every match of the filter.
 
     Args:
-        rows: File changes, in the form of `change_table`.
+        rows: File changes, in the form of `change_lists.to_table`.
         expression: The filter, without NOT; only the parts of an AND are tested.
         schema_ids: For each column, the schemas whose files have bounds of its type.
     """
