@@ -22,14 +22,21 @@ from attrs import Factory, define, field, frozen
 from msgspec import json
 
 from ledger.events.snapshots import snapshot_events
+from ledger.files.bounds import TRUNCATE_LENGTH
 from ledger.files.change_lists import event_files
+from ledger.files.register import MetricsModes, metrics_modes
 from ledger.history.older import TableLog, schemas_by_id
-from ledger.model.errors import InvalidInputError, NotFoundError, UnsupportedError
+from ledger.model.errors import (
+    InvalidChangeError,
+    InvalidInputError,
+    NotFoundError,
+    UnsupportedError,
+)
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema, paths_of
 from ledger.model.single_values import Value, encode_value
 from ledger.model.transforms import field_types
-from ledger.model.types import DataType
+from ledger.model.types import DataType, UuidType
 from ledger.model.types.casts import can_promote
 from ledger.model.types.text import format_type
 from ledger.planning.bound_value import value_from_bytes
@@ -271,8 +278,9 @@ COLUMNS = {
 """The columns of both tables, with their Arrow types.
 
 `value_count` includes nulls; it, `null_count` and the bounds are NULL where a file lacks them.
-Bounds are written as partition values are; those of text and bytes may be truncated, those of
-floating point exclude NaN. `is_exact` is false where files may hold deleted rows.
+Bounds are written as partition values are; those of floating point exclude NaN. `is_exact` is false
+where files may hold deleted rows, and where a bound of text or bytes is so long that it may be
+truncated.
 """
 
 _EQUALITY_DELETES = "equality-deletes"
@@ -372,6 +380,11 @@ class _LivePartitions:
         self._rendering = rendering_of(at)
         self._names = {key: ".".join(path) for path, key in paths_of(at.schema)}
         self._everywhere = 0
+        try:
+            self._modes = metrics_modes(at.schema)
+        except InvalidChangeError:
+            # An imported table may have modes of its writer's own.
+            self._modes = MetricsModes()
 
     def apply(self, files: Iterable[FileChange]) -> list[str]:
         """Apply a snapshot's changes, and return the partitions that it changed, in order."""
@@ -419,7 +432,7 @@ class _LivePartitions:
         """Yield the current rows of some partitions."""
         for path in paths:
             mine = self.partitions[path]
-            is_exact = not (self._everywhere or mine.delete_count)
+            has_deletes = bool(self._everywhere or mine.delete_count)
             for key, each in sorted(mine.sums.columns.items()):
                 if each.has_statistics or not mine.data:
                     yield {
@@ -435,8 +448,16 @@ class _LivePartitions:
                         "null_count": each.null_count,
                         "lower": bound_text(each.lower, each.type),
                         "upper": bound_text(each.upper, each.type),
-                        "is_exact": is_exact,
+                        "is_exact": not (has_deletes or self._may_be_truncated(each)),
                     }
+
+    def _may_be_truncated(self, column: ColumnAccumulator) -> bool:
+        # Writers other than the ledger truncate, too: Iceberg's at 16, Delta's at 32 characters.
+        length = min(self._modes.of(column.field_id).length or TRUNCATE_LENGTH, TRUNCATE_LENGTH)
+        return not isinstance(column.type, UuidType) and any(
+            isinstance(each, str | bytes) and len(each) >= length
+            for each in (column.lower, column.upper)
+        )
 
 
 def bound_text(value: Value | None, data_type: DataType) -> str | None:
@@ -447,6 +468,9 @@ def bound_text(value: Value | None, data_type: DataType) -> str | None:
         >>> bound_text(19000, t.DateType()), bound_text(1420, t.DecimalType(9, 2))
         ('2022-01-08', '14.20')
     """
+    if value == 0.0 and isinstance(value, float):
+        # As bounds, -0.0 and 0.0 are one value: writers put -0.0 before any zero.
+        value = 0.0
     try:
         found = encode_value(value, data_type)
     except UnsupportedError:

@@ -33,6 +33,12 @@ def table_in(where: str = "", **options: Any) -> Table:
     return lake.create_table("shop.orders", schema)
 
 
+def table_of(name: str, data_type: str, options: dict[str, str]) -> Table:
+    lake = ledger.open(f"memory://columns-{next(NUMBERS)}")
+    lake.create_database("shop")
+    return lake.create_table("shop.one", Schema.of({name: data_type}, options=options))
+
+
 def counted(path: str, day: str | None, low: int, high: int, *, nulls: int = 0) -> FileChange:
     return FileChange(
         path=f"{path}.parquet",
@@ -88,6 +94,62 @@ def test_live_deletes_make_a_partition_inexact_and_those_of_equality_without_one
     last = column_statistics_by_snapshot(table, table.at()).to_pylist()[-1]
     assert (last["snapshot_id"], last["partition"]) == (2, "day=2024-01-01")
     assert not last["is_exact"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "lower", "is_exact"),
+    [
+        (None, "a" * 15, True),
+        (None, "a" * 16, False),
+        (None, "ü" * 16, False),
+        ("truncate(4)", "a" * 3, True),
+        ("truncate(4)", "a" * 4, False),
+        ("full", "a" * 15, True),
+        ("truncate(64)", "a" * 32, False),
+    ],
+)
+@pytest.mark.parametrize("column_type", ["STRING", "BYTES"])
+def test_a_bound_that_may_be_truncated_is_not_exact(
+    mode: str | None, lower: str, column_type: str, *, is_exact: bool
+) -> None:
+    options = {} if mode is None else {"write.metadata.metrics.default": mode}
+    table = table_of("s", column_type, options)
+    bound = lower.encode() if column_type == "STRING" else lower.encode("utf-32-le")[::4]
+    file = FileChange(
+        path="a.parquet",
+        record_count=2,
+        file_size_in_bytes=7,
+        field_ids=True,
+        value_counts={0: 2},
+        null_value_counts={0: 0},
+        lower_bounds={0: bound.hex()},
+        upper_bounds={0: b"b".hex()},
+    )
+    table.append([file])
+
+    (row,) = column_statistics_at(table, table.at()).to_pylist()
+
+    assert row["is_exact"] is is_exact
+
+
+def test_a_bound_of_zero_has_no_sign() -> None:
+    table = table_of("s", "DOUBLE", {})
+    zeros = [value_to_bytes(each, t.DoubleType()).hex() for each in (-0.0, 0.0)]
+    file = FileChange(
+        path="a.parquet",
+        record_count=2,
+        file_size_in_bytes=7,
+        field_ids=True,
+        value_counts={0: 2},
+        null_value_counts={0: 0},
+        lower_bounds={0: zeros[0]},
+        upper_bounds={0: zeros[1]},
+    )
+    table.append([file])
+
+    (row,) = column_statistics_at(table, table.at()).to_pylist()
+
+    assert (row["lower"], row["upper"]) == ("0.0", "0.0")
 
 
 def test_bounds_of_another_type_are_not_read_as_this_one() -> None:
