@@ -22,8 +22,8 @@ Output: TypeAlias = Literal["text", "json", "jsonl"]
 Document: TypeAlias = Mapping[str, Any]
 Cell: TypeAlias = str | int | None
 
-# A pipe has no window width, so no text is cut there.
-_PIPE_WIDTH = 4_000
+# A pipe has no window width, so no cell is broken there.
+_PIPE_WIDTH = 1 << 30
 
 # User texts are never parsed as markup.
 _PLAIN: Any = {"markup": False, "highlight": False, "emoji": False}

@@ -12,24 +12,29 @@ from __future__ import annotations
 import atexit
 import io
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 from weakref import WeakSet
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyiceberg
 from pyiceberg import expressions as e
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.expressions.parser import parse
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile
 from pyiceberg.io.fsspec import FsspecInputFile
+from pyiceberg.manifest import FileFormat
 from pyiceberg.schema import Accessor, Schema
 from pyiceberg.table import DataScan, FileScanTask
 
 from ledger.files.live import find_lost_file_names, is_position_delete_file, read_named_data_files
 from ledger.locations import below
 from ledger.model import types as t
-from ledger.model.errors import DamagedLogError, NotFoundError, UnsupportedError
+from ledger.model.errors import DamagedLogError, LedgerError, NotFoundError, UnsupportedError
 from ledger.model.file_change import FileChange
 from ledger.planning.expression import NEGATIVE, Always, And, Expression, Not, Op, Or, Predicate
 from ledger.stores.file_access import FileAccess
@@ -165,11 +170,83 @@ def table_uri(table: TableHandle, path: str) -> str:
     return below(table.location, path)
 
 
+class LedgerScan(DataScan):
+    """PyIceberg's scan, with errors that name the table and, if one is damaged, the file.
+
+    `to_pandas`, `to_polars`, `to_duckdb` and `to_ray` read through `to_arrow`.
+    """
+
+    def to_arrow(self, *args: Any, **kwargs: Any) -> pa.Table:
+        """Read the rows into memory; arguments as for PyIceberg's scan.
+
+        Raises:
+            DamagedLogError: A data file is not a Parquet file.
+            UnsupportedError: PyIceberg cannot read the rows.
+        """
+        with self._reader_errors():
+            return super().to_arrow(*args, **kwargs)
+
+    def to_arrow_batch_reader(self, *args: Any, **kwargs: Any) -> pa.RecordBatchReader:
+        """Read the rows batch by batch; arguments as for PyIceberg's scan.
+
+        Raises:
+            DamagedLogError: A data file is not a Parquet file; raised while batches are read.
+            UnsupportedError: PyIceberg cannot read the rows; raised while batches are read.
+        """
+        with self._reader_errors():
+            batches = super().to_arrow_batch_reader(*args, **kwargs)
+        return pa.RecordBatchReader.from_batches(batches.schema, self._batches_of(batches))
+
+    def _batches_of(self, batches: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        with self._reader_errors():
+            yield from batches
+
+    @contextmanager
+    def _reader_errors(self) -> Iterator[None]:
+        """Convert the errors of PyIceberg and Arrow, which have no common class."""
+        try:
+            yield
+        except (LedgerError, MemoryError):
+            raise
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            location = self.table_metadata.location
+            damaged = next(filter(self._is_damaged, self.plan_files()), None)
+            if damaged is not None:
+                path = damaged.file.file_path
+                raise DamagedLogError(
+                    f"file {path} of the table at {location} is no valid Parquet file: restore "
+                    "it, or remove it from the table with delete_files",
+                    path,
+                ) from error
+            if isinstance(error, OSError):
+                raise
+            reason = " ".join(str(error).split())
+            raise UnsupportedError(
+                f"PyIceberg {pyiceberg.__version__} cannot read the rows of the table at "
+                f"{location} ({type(error).__name__}: {reason:.300}): read its files with another "
+                "reader; known defects are listed in readers.md"
+            ) from error
+
+    def _is_damaged(self, task: FileScanTask) -> bool:
+        """Return whether the footer of a data file cannot be read."""
+        if task.file.file_format is not FileFormat.PARQUET:
+            return False
+        with self.io.new_input(task.file.file_path).open() as body:
+            try:
+                pq.read_metadata(body)
+            except (pa.ArrowException, OSError) as error:
+                # Arrow's own errors about a file's content have no number.
+                return getattr(error, "errno", None) is None
+        return False
+
+
 _OF_THE_SAME_FILES = {"selected_fields", "case_sensitive", "options", "limit"}
 _PROPERTIES = ("table_metadata", "io", "row_filter", "snapshot_id", *sorted(_OF_THE_SAME_FILES))
 
 
-class RowScan(DataScan):
+class RowScan(LedgerScan):
     """PyIceberg's scan over a known list of files.
 
     Args:
@@ -226,7 +303,7 @@ class RowScan(DataScan):
             return self._replace_scan_properties(
                 RowScan, location=self._location, residuals=self._residuals, **overrides
             )
-        return self._replace_scan_properties(DataScan, **overrides)
+        return self._replace_scan_properties(LedgerScan, **overrides)
 
     def _replace_scan_properties(self, kind: Any, **overrides: Any) -> Any:
         return kind(**{**{each: getattr(self, each) for each in _PROPERTIES}, **overrides})

@@ -55,9 +55,8 @@ def scan(
             position deletes name the location from which the ledger was copied or moved.
     """
     try:
-        from pyiceberg.table import DataScan
-
         from projections.iceberg.row_scan import (
+            LedgerScan,
             RowFiles,
             RowScan,
             refuse_lost_deletes,
@@ -72,7 +71,7 @@ def scan(
     if isinstance(at.state.origin, IcebergOrigin):
         metadata, made = _imported_metadata(table, at)
         schema = metadata.schema()
-        return DataScan(
+        return LedgerScan(
             table_metadata=metadata,
             io=RowFiles(table.file_access, made, table.reached),
             row_filter=row_filter(parse_filter(where, at.schema), schema),
@@ -203,7 +202,14 @@ def _render_metadata_at(
 def _parse_pyiceberg_metadata(body: bytes) -> Any:
     from pyiceberg.table.metadata import TableMetadataUtil
 
-    return TableMetadataUtil.parse_raw(body.decode())
+    try:
+        return TableMetadataUtil.parse_raw(body.decode())
+    except ValueError as error:
+        reason = " ".join(str(error).split())
+        raise UnsupportedError(
+            f"PyIceberg cannot read the metadata of the table ({reason:.300}): read its files with "
+            "another reader"
+        ) from error
 
 
 def _selected_columns(columns: Iterable[str] | None, schema: Schema) -> tuple[str, ...]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import math
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import ledger
 from ledger import Ledger, RenameColumn, Schema
 from ledger.model import read_type
+from ledger.model.errors import LedgerError
 from tests.cli.conftest import Ran, Run
 from tests.readers.lakehouse import add_rows
 from tests.readers.typed_rows import COLUMNS, row_of
@@ -68,6 +72,82 @@ def test_a_name_with_a_dot_is_shown_and_no_condition(head: Run, lake: Ledger) ->
     assert (ran.code, ran.out) == (1, "")
     assert "PyIceberg cannot filter by x.y" in ran.err
     assert "Traceback" not in ran.err
+
+
+def test_a_line_of_json_is_a_row(head: Run) -> None:
+    out = head("shop.lived", "--limit", "3", "--output", "jsonl").out
+    assert [json.loads(each) for each in out.splitlines()] == [
+        {"id": 1, "b": 10},
+        {"id": 2, "b": None},
+        {"id": 1000, "b": 0},
+    ]
+
+
+def test_a_nested_value_of_any_length_is_one_cell(head: Run, lake: Ledger) -> None:
+    table = lake.create_table("shop.deep", {"r": read_type("ROW<tags ARRAY<STRING>>"), "b": "INT"})
+    tags = [f"tag {each}" for each in range(2000)]
+    add_rows(table, "5.parquet", [{"r": {"tags": tags}, "b": 1}])
+
+    row = head("shop.deep").out.splitlines()[-2]
+
+    assert row.split("   ")[0].strip() == json.dumps({"tags": tags}, separators=(",", ":"))
+
+
+def _unreadable(lake: Ledger, name: str) -> str:
+    """Make a table with one file, and break the file so that PyIceberg cannot read it."""
+    table = lake.create_table(f"shop.{name}", Schema.of({"id": "INT", "p": "STRING NOT NULL"}))
+    add_rows(table, "1.parquet", [{"id": 1, "p": "x"}])
+    path = Path(table.location.removeprefix("file://")) / "1.parquet"
+    ids = {each: {b"PARQUET:field_id": b"%d" % i} for i, each in enumerate(("id", "p", "more"))}
+    fields = [
+        pa.field("id", pa.int32(), metadata=ids["id"]),
+        pa.field("p", pa.string(), metadata=ids["p"]),
+    ]
+    match name:
+        case "torn":
+            path.write_bytes(b"PAR1" + bytes(60) + b"PAR1")
+        case "cut":
+            path.write_bytes(path.read_bytes()[:-9])
+        case "empty":
+            path.write_bytes(b"")
+        case "bare":
+            pq.write_table(pa.table({"id": [1]}, schema=pa.schema(fields[:1])), path)
+        case "other":
+            text = pa.field("id", pa.string(), metadata=ids["id"])
+            pq.write_table(
+                pa.table({"id": ["x"], "p": ["x"]}, schema=pa.schema([text, fields[1]])), path
+            )
+        case "unmapped":
+            pq.write_table(pa.table({"other": [1]}), path)
+    return str(path)
+
+
+@pytest.mark.parametrize("name", ["torn", "cut", "empty", "bare", "other", "unmapped"])
+def test_rows_that_pyiceberg_cannot_read_are_one_error_without_traceback(
+    head: Run, lake: Ledger, name: str
+) -> None:
+    path = _unreadable(lake, name)
+
+    ran = head(f"shop.{name}")
+
+    assert ran.code in {1, 6}
+    assert "Traceback" not in ran.err
+    assert len(ran.err.strip().splitlines()) == 1
+    if name in {"torn", "cut", "empty"}:
+        assert f"{path} of the table" in ran.err
+        assert "is no valid Parquet file" in ran.err
+        assert ran.code == 6
+    else:
+        assert f"the rows of the table at {lake.url}/shop.db/{name}" in ran.err
+    at = lake.table(f"shop.{name}").at()
+    for read in (
+        at.to_arrow,
+        at.to_pandas,
+        at.head,
+        lambda: list(at.scan().to_arrow_batch_reader()),
+    ):
+        with pytest.raises(LedgerError):
+            read()
 
 
 def test_limit_and_columns_are_kept(head: Run) -> None:

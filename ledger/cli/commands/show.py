@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, time
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
@@ -258,7 +259,7 @@ def head(
 
     The schema is that of the instant, as in `show`. The command also projects the table to Iceberg
     up to the newest version. In JSON, dates, times and decimals are text, bytes are hex, and maps
-    are lists of `{"key": ..., "value": ...}`.
+    are lists of `{"key": ..., "value": ...}`. With --output jsonl, each row is one line.
 
     Example:
         lakeledger head shop.flights --where "dep_delay > 600" --limit 5
@@ -276,6 +277,11 @@ def head(
             strict=True,
         )
     )
+    documents = [dict(zip(names, each, strict=True)) for each in found]
+    text = partial(_print_rows, title=f"{name}{when}", at=at, schema=rows.schema, rows=found)
+    if place.screen.output == "jsonl":
+        place.screen.results("rows", documents, text)
+        return
     place.screen.result(
         {
             "table": name,
@@ -283,9 +289,9 @@ def head(
             "snapshotId": None if at.snapshot is None else at.snapshot.id,
             "schemaId": at.schema.id,
             "columns": names,
-            "rows": [dict(zip(names, each, strict=True)) for each in found],
+            "rows": documents,
         },
-        lambda screen: _print_rows(screen, f"{name}{when}", at, rows.schema, found),
+        text,
     )
 
 
