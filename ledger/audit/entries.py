@@ -8,12 +8,13 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, get_args
 
 from attrs import field, frozen
 from msgspec import UnsetType
 
 from ledger.decide.operations import in_words
+from ledger.events import CatalogEvent, TableEvent
 from ledger.events.commit import Commit, Transaction, kind_of
 from ledger.events.imported import SnapshotRefRemoved, SnapshotRefSet
 from ledger.events.snapshots import BranchCommitted, BranchHead, SnapshotCommitted, SnapshotFacts
@@ -24,7 +25,7 @@ from ledger.log.time_travel import head_state
 from ledger.model.arguments import path_texts
 from ledger.model.errors import InvalidInputError
 from ledger.model.instant import millis
-from ledger.model.messages import first_few, html_table, moment
+from ledger.model.messages import first_few, html_table, moment, similar_names
 
 _FIRST_READ = 16
 """Number of newest commits read first; each further read doubles it, up to a segment."""
@@ -222,6 +223,12 @@ class EntryFilter:
         return self.since_millis is not None and commit.time_millis < self.since_millis
 
 
+EVENT_KINDS: frozenset[str] = frozenset(
+    kind_of(each) for each in (*get_args(TableEvent), *get_args(CatalogEvent))
+)
+"""The kinds of all events, as `type` names them in the log."""
+
+
 def make_entry_filter(  # noqa: PLR0913 - each is a question of its own
     *,
     last: int | None = None,
@@ -233,13 +240,24 @@ def make_entry_filter(  # noqa: PLR0913 - each is a question of its own
     column_id: int | None = None,
     branch: str | None = None,
 ) -> EntryFilter:
-    """Return the filter for the arguments of `Table.entries`."""
+    """Return the filter for the arguments of `Table.entries`.
+
+    Raises:
+        InvalidInputError: There is no such kind of event; the message lists the kinds.
+    """
+    wanted = frozenset(path_texts(kinds))
+    for unknown in sorted(wanted - EVENT_KINDS):
+        near = similar_names(unknown, EVENT_KINDS)
+        hint = f": did you mean {near[0]}?" if near else ""
+        raise InvalidInputError(
+            f"{unknown!r} is no kind of event{hint}; the kinds are {', '.join(sorted(EVENT_KINDS))}"
+        )
     return EntryFilter(
         last=last,
         since_millis=None if since is None else millis(since),
         until_millis=None if until is None else millis(until),
         author=author,
-        kinds=frozenset(path_texts(kinds)),
+        kinds=wanted,
         message=message,
         column_id=column_id,
         branch=branch,

@@ -33,11 +33,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     line = sys.argv[1:] if argv is None else list(argv)
     _redirect_closed_streams()
     try:
+        if argv is None and asked(line) == "command":
+            _print_warnings_as_text()
         return _run_command_line(line)
     except KeyboardInterrupt:
         from ledger.cli.exits import interrupted
 
         return interrupted(line)
+
+
+def _print_warnings_as_text() -> None:
+    from ledger.model.messages import printable_line
+    from ledger.observing.telemetry import show_warnings
+
+    show_warnings(lambda text: sys.stderr.write(f"lakeledger: warning: {printable_line(text)}\n"))
 
 
 def _redirect_closed_streams() -> None:

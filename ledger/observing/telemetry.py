@@ -163,8 +163,35 @@ LOG_EVENTS: Final[Mapping[str, LogEventKind]] = {
 """All log events, by name."""
 
 
+def warning_text(event: str, facts: Mapping[str, object]) -> str:
+    """Return a warning as one line for people.
+
+    Example:
+        >>> warning_text("file_run_damaged", {"file": "runs/3"})
+        'a run of live files is damaged (file: runs/3)'
+    """
+    known = ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in facts.items())
+    return f"{LOG_EVENTS[event].when} ({known})"
+
+
+_on_warning: Callable[[str], object] | None = None
+
+
+def show_warnings(show: Callable[[str], object]) -> None:
+    """Show warnings of a program that did not configure structlog, such as the command line.
+
+    Args:
+        show: Called with the text of each warning, in the thread that warns.
+    """
+    global _on_warning  # noqa: PLW0603 - one process has one stderr
+    _on_warning = show
+
+
 def warn(logger: str, event: str, **facts: object) -> None:
     """Log a warning, on stderr if the program did not configure structlog."""
+    if _on_warning is not None and not is_log_configured():
+        _on_warning(warning_text(event, facts))
+        return
     # Imported here: its imports take a third of the time of importing the ledger.
     import structlog
 

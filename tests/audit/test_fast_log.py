@@ -20,7 +20,7 @@ from tests.lakes import data_file, lake_on, memory, orders
 from tests.thorough import examples
 
 AUTHORS = ["ann", "ANN", "etl@prod", "", 'quo"te', "back\\slash", "Jörg", "\u212aelvin", "x\ny"]
-MESSAGES = ["", "ann asks", '{"type":"dropTag"', '"type":"addColumn"', "\u2028", "no reason"]
+MESSAGES = ["", "ann asks", '{"type":"deleteTag"', '"type":"addColumn"', "\u2028", "no reason"]
 ASKED = [*filter(None, AUTHORS), "k", "nobody", "n", "\\", "JÖRG", '"', "\n"]
 SEGMENT = 800
 
@@ -60,7 +60,7 @@ def found(entries: Any) -> list[tuple[int, str]]:
 @settings(max_examples=examples(30))
 @given(
     author=st.none() | st.sampled_from(ASKED),
-    kinds=st.sets(st.sampled_from(["commitSnapshot", "setOption", "dropTag", "createTable"])),
+    kinds=st.sets(st.sampled_from(["commitSnapshot", "setOption", "deleteTag", "createTable"])),
 )
 def test_a_filtered_log_is_the_whole_log_filtered(
     table: Table, author: str | None, kinds: set[str]
@@ -103,7 +103,7 @@ def test_a_filtered_log_decodes_less_than_half_of_a_segment(table: Table) -> Non
         return sketch(body, file)
 
     handle_of(other).log.codec.sketch = counted  # type: ignore[method-assign]
-    assert list(other.entries(kinds=["dropTag"], last=SEGMENT)) == []
+    assert list(other.entries(kinds=["promoteTable"], last=SEGMENT)) == []
     # The newest few are read from files of their own, which nothing vouches for but themselves.
     assert len(decoded) < SEGMENT / 2
 

@@ -13,6 +13,7 @@ import pytest
 
 import ledger
 from ledger.cli.exits import Stop, stop_flag_at_once, stop_flag_between_rounds
+from tests import programs
 
 ROOT = Path(__file__).parents[2]
 
@@ -58,6 +59,43 @@ def test_an_interruption_is_one_line_whatever_is_imported(module: str, tmp_path:
     assert (ran.returncode, ran.stdout) == (130, "")
     assert ran.stderr.count("\n") == 1
     assert json.loads(ran.stderr)["kind"] == "INTERRUPTED"
+
+
+def test_a_followed_log_ends_quietly(tmp_path: Path) -> None:
+    lake = ledger.open(str(tmp_path / "lake"))
+    lake.create_database("shop")
+    following = subprocess.Popen(
+        [sys.executable, "-m", "ledger", "log", "--follow", "--ledger", lake.url],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    assert following.stdout is not None
+    while "created database shop" not in following.stdout.readline():
+        pass
+    following.stdout.readline()
+
+    following.send_signal(signal.SIGINT)
+
+    _, said = following.communicate(timeout=60)
+    assert (following.returncode, said) == (0, "")
+
+
+def test_a_warning_is_a_plain_line(tmp_path: Path) -> None:
+    lake = ledger.open(str(tmp_path / "lake"))
+    lake.create_database("shop")
+    lake.create_table("shop.orders", ledger.Schema.of({"id": "INT"})).project("iceberg")
+    lake.close()
+    (tmp_path / "lake").rename(tmp_path / "elsewhere")
+    url = str(tmp_path / "elsewhere")
+
+    ran = programs.run("-m", "ledger", "move", "--ledger", url)
+
+    assert ran.returncode == 0
+    (said,) = [each for each in ran.stderr.splitlines() if "another location" in each]
+    assert said.startswith("lakeledger: warning: files projected for another location are projec")
+    assert "(table: shop.orders, format: iceberg, version: 0, " in said
 
 
 class _Finalised:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -44,6 +45,13 @@ _FILTERS = Group("Filters (all must match)", sort_key=10)
 _LOOK_EVERY_S = 1.0
 
 
+def _check_pattern(_type: Any, pattern: str | None) -> None:
+    try:
+        re.compile(pattern or "")
+    except re.error as error:
+        raise ValueError(f"It is no regular expression: {error}.") from error
+
+
 @Parameter(name="*", group=_FILTERS)
 @frozen
 class LogFilters:
@@ -65,7 +73,10 @@ class LogFilters:
     ] = ()
     grep: Annotated[
         str | None,
-        Parameter(help="Only commits with a message that matches this regular expression."),
+        Parameter(
+            validator=_check_pattern,
+            help="Only commits with a message that matches this regular expression.",
+        ),
     ] = None
     column: Annotated[
         str | None,
@@ -164,18 +175,21 @@ def log(  # noqa: PLR0913 - each is an option
     )
     commits = _group_by_commit(matching)
     newest = list(islice(commits, limit))
-    rest = next(commits, None)
-    shown.print(newest)
-    if rest is not None and len(sources) == 1 and not follow:
-        oldest = newest[-1].commit.version
-        place.screen.notice(f"there are older commits; to continue, use --before {oldest}")
-    elif rest is not None and not follow:
-        place.screen.notice(f"there are older commits; for more, use --limit {2 * limit}")
-    if only is not None:
-        warn_stale_projections(only, place.screen)
     if follow:
         streams = partial(_requested_streams, lake, name, is_all=all)
-        _print_new_commits(streams, sources, heads, wanted, shown)
+        with suppress(KeyboardInterrupt):
+            shown.print(newest)
+            _print_new_commits(streams, sources, heads, wanted, shown)
+        return
+    shown.print(newest)
+    if next(commits, None) is not None:
+        oldest = newest[-1].commit.version
+        how = f"to continue, use --before {oldest}"
+        if len(sources) > 1:
+            how = f"for more, use --limit {2 * limit}"
+        place.screen.notice(f"there are older commits; {how}")
+    if only is not None:
+        warn_stale_projections(only, place.screen)
 
 
 def warn_stale_projections(table: Table, screen: Screen) -> None:
