@@ -19,7 +19,7 @@ from ledger.audit.migration import state_after_events
 from ledger.decide.changes import CorrectClock
 from ledger.decide.commit_policies import CommitContext, applicable_rules, commit_refusals
 from ledger.decide.format_rules import Formats, History, problems, refuse_unknown
-from ledger.decide.operations import in_words
+from ledger.decide.operations import planned_words
 from ledger.decide.table import PendingTableChanges, TableDecision
 from ledger.events import SchemaChange, SpecChange, TableEvent
 from ledger.formats import part_if_any
@@ -80,7 +80,8 @@ class ChangePlan:
             for each in self.verdicts
             if each.is_declared
         ]
-        return f"{type(self).__name__}({first_few(map(in_words, self.events))}: {', '.join(said)})"
+        changes = first_few(map(planned_words, self.events))
+        return f"{type(self).__name__}({changes}: {', '.join(said)})"
 
     def _repr_html_(self) -> str:
         changed = [(each.what, each.before, each.after) for each in self.differences]

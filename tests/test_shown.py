@@ -31,9 +31,9 @@ def test_nothing_shows_a_page_of_state(table: Table) -> None:
 
     assert all(len(repr(each)) < 600 for each in shown)
     assert repr(planned) == (
-        "ChangePlan(['added column d INT (id 3)']: paimon allows it, iceberg allows it)"
+        "ChangePlan(['will add column d INT (id 3)']: paimon allows it, iceberg allows it)"
     )
-    assert repr(table.plan_undo(1)) == "Undoing(['dropped column c'])"
+    assert repr(table.plan_undo(1)) == "Undoing(['will drop column c'])"
     assert repr(table.at().schema) == "Schema(1: id BIGINT, <b> STRING, c INT)"
     assert repr(table.at()) == "TableAt(version=1, columns=('id', '<b>', 'c'))"
     assert repr(lake_on(memory())).startswith("Ledger('memory://")
@@ -70,9 +70,9 @@ def test_what_is_long_shows_its_beginning_and_how_much_there_is(table: Table) ->
 
     assert all(len(repr(each)) < 600 for each in shown)
     assert [repr(each)[:40] for each in shown if "more]" in repr(each)] == [
-        "ChangePlan(['added column c0 INT (id 2)'",
-        "Undoing(['dropped column c0', 'dropped c",
-        "Undoing(['dropped column c0', 'dropped c",
+        "ChangePlan(['will add column c0 INT (id ",
+        "Undoing(['will drop column c0', 'will dr",
+        "Undoing(['will drop column c0', 'will dr",
         "TableDiff(versions 0 to 2: [('field 2', ",
         "Blames(['column id', 'column <b>', 'colu",
         "Entry(shop.orders version 1 by ann: ['ad",

@@ -17,7 +17,7 @@ from attrs import define, field, frozen
 from ledger.audit.column_migration import longest_increasing_subset
 from ledger.audit.migration import Change, Migration, plan_migration
 from ledger.decide.changes import CreateTag, DeleteTag, ReplaceTag, TagChange
-from ledger.decide.operations import in_words
+from ledger.decide.operations import planned_words
 from ledger.model.errors import InvalidChangeError
 from ledger.model.iceberg_layout import PartitionSpec, SortOrder
 from ledger.model.messages import first_few, html_table
@@ -49,11 +49,11 @@ class Undoing:
 
     def __repr__(self) -> str:
         why = f", but: {'; '.join(self.reasons)}" if self.reasons else ""
-        return f"{type(self).__name__}({first_few(map(in_words, self.changes))}{why})"
+        return f"{type(self).__name__}({first_few(map(planned_words, self.changes))}{why})"
 
     def _repr_html_(self) -> str:
         why = f"it cannot be done: {'; '.join(self.reasons)}" if self.reasons else ""
-        rows = [(in_words(each),) for each in self.changes]
+        rows = [(planned_words(each),) for each in self.changes]
         return html_table(("what would happen",), rows, caption=why or "nothing was written")
 
     @property

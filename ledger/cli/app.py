@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,7 +37,7 @@ def run(line: Sequence[str]) -> None:
         command, bound, _ = app_for(line).parse_args(line)
         command(*bound.args, **bound.kwargs)
     except CycloptsError as error:
-        raise _usage_error_of(error) from None
+        raise _usage_error_of(error, line) from None
 
 
 def complete(argv: Sequence[str]) -> None:
@@ -83,7 +84,7 @@ def _app_without_commands() -> App:
     )
 
 
-def _usage_error_of(error: CycloptsError) -> UsageError:
+def _usage_error_of(error: CycloptsError, line: Sequence[str]) -> UsageError:
     """Translate a parsing error; cyclopts' own hints can be misleading."""
     words = tuple(error.command_chain or ())
     see = " ".join(["lakeledger", *words, "--help"])
@@ -98,16 +99,55 @@ def _usage_error_of(error: CycloptsError) -> UsageError:
         known = [each for each in error.app if not each.startswith("-")]
         return _unknown_command_error(words, error.unused_tokens[0], known)
     if isinstance(error, UnusedCliTokensError):
-        extra = ", ".join(map(repr, error.unused_tokens or ()))
+        tokens = list(error.unused_tokens or ())
+        extra = ", ".join(map(repr, tokens))
         own = _specific_options(error)
         hint = f"; its options are {', '.join(own)}" if own else ""
-        return UsageError(f"'{' '.join(words)}' does not take {extra}{hint}; see: {see}")
+        rule = f"'{' '.join(words)}' does not take {extra}{hint}"
+        return UsageError(f"{_unquoted_value(line, tokens) or rule}; see: {see}")
     if isinstance(error, MissingArgumentError) and error.argument is not None:
         if error.keyword is not None:
             return UsageError(f"{error.keyword} needs a value; see: {see}")
         return UsageError(f"'{' '.join(words)}' needs {error.argument.name}; see: {see}")
     said = _GUESS.sub("", str(error)).rstrip(". ")
     return UsageError(f"{said}; see: {see}")
+
+
+def _unquoted_value(line: Sequence[str], extra: Sequence[str]) -> str | None:
+    """Return how to write an option's value of several words, if `extra` are words of such a one.
+
+    Example:
+        >>> _unquoted_value(["alter", "d.t", "--add", "colour", "STRING"], ["STRING"])
+        "--add takes one value: write --add 'colour STRING'"
+    """
+    at = next((i for i in range(len(line)) if line[i : i + len(extra)] == [*extra]), 0)
+    if not extra or at < _OPTION_AND_VALUE:
+        return None
+    option, value = line[at - 2 : at]
+    if option in _PAIRS:
+        pair = shlex.quote(f"{value}={extra[-1]}")
+        return f"{option} takes {_PAIRS[option]}: write {option} {pair}"
+    if option in _PHRASES:
+        return f"{option} takes one value: write {option} {shlex.quote(' '.join([value, *extra]))}"
+    return None
+
+
+_OPTION_AND_VALUE = 2
+
+_PAIRS = {
+    "--column-comment": "PATH=TEXT",
+    "--default": "PATH=VALUE",
+    "--option": "KEY=VALUE",
+    "--rename": "OLD=NEW",
+    "--set": "KEY=VALUE",
+    "--storage-option": "KEY=VALUE",
+}
+"""Options that take a pair, with its form."""
+
+_PHRASES = frozenset(
+    {"--add", "--change", "--column", "--comment", "--message", "--move", "--type", "--where"}
+)
+"""Options whose values have blanks, and so need quotes in a shell."""
 
 
 def _specific_options(error: CycloptsError) -> list[str]:

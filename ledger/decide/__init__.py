@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ledger.decide.conflicts import RecentlyTouched
     from ledger.decide.format_rules import Batch, Refusal
     from ledger.decide.operation import StateOperation
-    from ledger.decide.operations import OPERATIONS, in_words
+    from ledger.decide.operations import OPERATIONS, in_words, planned_words
     from ledger.decide.schema_batch import Decision, decide_schema
     from ledger.decide.schema_update import SchemaUpdate
     from ledger.decide.table import TableIntent
@@ -90,6 +90,7 @@ __all__ = [
     "create_schema",
     "decide_schema",
     "in_words",
+    "planned_words",
     "with_policy",
 ]
 
@@ -139,6 +140,7 @@ if not TYPE_CHECKING:
             "ledger.decide.operations": (
                 "OPERATIONS",
                 "in_words",
+                "planned_words",
             ),
             "ledger.decide.schema_batch": (
                 "Decision",

@@ -48,6 +48,40 @@ def in_words(change: Any) -> str:
     return kind.__name__ if row is None else row.says(change)
 
 
+_PLANNED = {
+    "added": "will add",
+    "allowed": "will allow",
+    "changed": "will change",
+    "commented": "will comment",
+    "created": "will create",
+    "deleted": "will delete",
+    "dropped": "will drop",
+    "files": "files will be",
+    "forbade": "will forbid",
+    "moved": "will move",
+    "removed": "will remove",
+    "renamed": "will rename",
+    "replaced": "will replace",
+    "restored": "will restore",
+    "set": "will set",
+    "tagged": "will tag",
+}
+
+
+def planned_words(change: Any) -> str:
+    """Return the display text of a change or an event that has not been committed.
+
+    Example:
+        >>> from ledger.events.schema import RenameColumn
+        >>> planned_words(RenameColumn(("addr",), "address"))
+        'will rename column addr to address'
+    """
+    words = in_words(change)
+    first, _, rest = words.partition(" ")
+    planned = _PLANNED.get(first)
+    return words if planned is None else f"{planned} {rest.removeprefix('are ')}"
+
+
 def alters(facts: Iterable[TableEvent]) -> bool:
     """Return whether some events may change the table itself, and not only its contents.
 

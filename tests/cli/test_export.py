@@ -29,7 +29,7 @@ def test_a_ledger_exported_to_a_file_and_imported_is_the_same(
     assert done.code == 0
     assert "exported 4 commits of 2 logs" in done.err
     file.write_text(done.out)
-    brought = run("import", "ledger", file, "--ledger", new, "--output", "json")
+    brought = run("import", "ledger", file, "--restore", "--ledger", new, "--output", "json")
     assert (brought.code, brought.document["commitsWritten"]) == (0, 4)
     assert run("verify", "--ledger", new).out == run("verify", "--ledger", lake).out
     assert run("export", "--ledger", new).out == done.out
@@ -47,8 +47,8 @@ def test_lines_come_from_a_pipe(
 def test_mistakes_end_with_their_exit_codes(run: Run, lake: Path, tmp_path: Path) -> None:
     new = tmp_path / "new"
     assert run("export", "shop.orderz", "--ledger", lake).code == 3
-    assert run("import", "ledger", tmp_path / "none", "--ledger", new).code == 3
+    assert run("import", "ledger", tmp_path / "none", "--restore", "--ledger", new).code == 3
     file = tmp_path / "lines"
     file.write_text(run("export", "--ledger", lake).out[:-20])
-    assert run("import", "ledger", file, "--ledger", new).code == 6
+    assert run("import", "ledger", file, "--restore", "--ledger", new).code == 6
     assert run("ls", "--ledger", new).code == 6

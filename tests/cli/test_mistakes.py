@@ -17,6 +17,19 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Run
 
 MISTAKES: list[tuple[list[str], int, str]] = [
+    (["alter", "shop.orders", "--rename", "id", "nn"], 2, "write --rename id=nn;"),
+    (["alter", "shop.orders", "--rename", "id", "to", "nn"], 2, "--rename takes OLD=NEW"),
+    (["plan", "shop.orders", "--default", "id", "5"], 2, "--default takes PATH=VALUE"),
+    (["alter", "shop.orders", "--set", "a b", "c"], 2, "write --set 'a b=c';"),
+    (["alter", "shop.orders", "--add", "hue", "STRING"], 2, "write --add 'hue STRING';"),
+    (["alter", "shop.orders", "--type", "id", "INT", "NULL"], 2, "write --type 'id INT NULL';"),
+    (["create", "shop.x", "--column", "id", "INT"], 2, "write --column 'id INT';"),
+    (["tag", "shop.orders", "v1", "--message", "to", "keep"], 2, "--message 'to keep';"),
+    (["log", "shop.orders", "--kind", "foo"], 1, "'foo' is no kind of event; the kinds are add"),
+    (["log", "--kind", "addColum"], 1, "did you mean addColumn?"),
+    (["log", "shop.orders", "--grep", "("], 2, "--grep. It is no regular expression"),
+    (["import", "ledger", "x.jsonl"], 2, "either --restore"),
+    (["import", "ledger", "x.jsonl", "--copy", "--restore"], 2, "or --copy"),
     (["show", "shop.ordrs"], 3, "table shop.ordrs does not exist: did you mean shop.orders"),
     (["show", "shops.orders"], 3, "shops"),
     (["show", "orders"], 3, "write DATABASE.TABLE"),

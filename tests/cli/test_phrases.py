@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import re
 from typing import Any, get_args
 
 import pytest
 
 from ledger import SortColumn
 from ledger.cli.phrases import phrases
-from ledger.decide import in_words
+from ledger.decide import in_words, planned_words
 from ledger.events import (
     CatalogEvent,
     ClockCorrected,
@@ -223,6 +224,32 @@ CASES: list[tuple[object, str]] = [
 @pytest.mark.parametrize(("event", "said"), CASES, ids=lambda each: type(each).__name__)
 def test_an_event_reads_as_one_phrase(event: object, said: str) -> None:
     assert in_words(event) == said
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        each
+        for each in CASES
+        if isinstance(
+            each[0],
+            (
+                *get_args(e.SchemaEvent),
+                *(n.TagCreated, n.TagDeleted, n.TagReplaced),
+                *(p.PartitionSpecUpdated, p.SortOrderReplaced),
+            ),
+        )
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_a_planned_change_reads_as_one_that_is_to_come(event: object, said: str) -> None:
+    planned = planned_words(event)
+
+    assert "will " in planned
+    assert planned.rsplit(maxsplit=1)[-1] == said.rsplit(maxsplit=1)[-1]
+    assert not re.search(
+        r"\b(are|(add|chang|dropp|remov|renam|restor|mov|comment|tagg)ed)\b", planned
+    )
 
 
 STATISTICS_GONE = (

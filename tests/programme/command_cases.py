@@ -447,7 +447,14 @@ def part_is_refused(home: Path) -> None:
     lines = (home.parent / OUTPUT).read_bytes()
     (home.parent / "part.jsonl").write_bytes(lines)
     shutil.rmtree(home.parent / "restored", ignore_errors=True)
-    line = ("import", "ledger", home.parent / "part.jsonl", "--ledger", home.parent / "restored")
+    line = (
+        "import",
+        "ledger",
+        home.parent / "part.jsonl",
+        "--restore",
+        "--ledger",
+        home.parent / "restored",
+    )
     is_whole = lines.endswith(b"}\n") and b'{"lakeledger":"end"' in lines
     assert (command(*line)[0] == 0) == is_whole
 
@@ -581,7 +588,7 @@ def _cases() -> Iterator[Case]:
     )
     yield Case(
         "import_ledger",
-        ("import", "ledger", "lines.jsonl", "--ledger", "lake"),
+        ("import", "ledger", "lines.jsonl", "--restore", "--ledger", "lake"),
         with_lines,
         lambda home: ledger_outcome(home / "lake"),
         is_begun,

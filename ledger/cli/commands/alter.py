@@ -22,7 +22,7 @@ from ledger.cli.options import (
 )
 from ledger.cli.output import Document, Screen
 from ledger.cli.phrases import committed, plain
-from ledger.decide.operations import in_words
+from ledger.decide.operations import planned_words
 from ledger.events.schema import DropPrimaryKey, SchemaChange, SpecChange, UpdateComment
 from ledger.model.errors import FormatError, InvalidChangeError
 from ledger.model.names import quote_path
@@ -194,8 +194,13 @@ def plan(
         {"table": name, **_plan_document(planned)},
         lambda screen: _print_plan(screen, name, planned),
     )
-    for refusal in planned.refusals:
-        raise refusal
+    if planned.refusals and place.screen.output != "text":
+        raise planned.refusals[0]
+    if planned.refusals:
+        formats = [each.format for each in planned.verdicts if each.is_declared and each.refusals]
+        raise InvalidChangeError(
+            f"alter would reject these changes of {name}: see above, under {', '.join(formats)}"
+        )
 
 
 def _plan_document(planned: ChangePlan) -> Document:
@@ -226,12 +231,12 @@ def _verdict_document(verdict: Verdict) -> Document:
 def _print_plan(screen: Screen, name: str, planned: ChangePlan) -> None:
     screen.line(f"{name} at version {planned.before.version}; nothing was written")
     if not planned.events:
-        screen.line("  nothing: everything requested is already in place")
+        screen.line("  will change nothing: everything requested is already in place")
     for event in planned.events:
-        screen.line(f"  {in_words(event)}")
+        screen.line(f"  {planned_words(event)}")
     old, new = planned.before.schema.id, planned.after.schema.id
     if old != new:
-        screen.line(f"  schema {old} becomes schema {new}")
+        screen.line(f"  schema {old} will become schema {new}")
     screen.table(
         ("what", "before", "after"),
         [(each.what, each.before, each.after) for each in planned.differences],
@@ -361,7 +366,7 @@ def _undo_document(name: str, plan: Undoing) -> Document:
         "isPossible": plan.is_possible,
         "reasons": list(plan.reasons),
         "changes": as_json(plan.migration.changes),
-        "says": [in_words(each) for each in plan.migration.changes],
+        "says": [planned_words(each) for each in plan.migration.changes],
         "tags": [str(each) for each in plan.tags],
     }
     return document
@@ -370,9 +375,9 @@ def _undo_document(name: str, plan: Undoing) -> Document:
 def _print_undo_plan(screen: Screen, name: str, what: str, plan: Undoing) -> None:
     screen.line(f"{what} of {name} at version {plan.before.version}; nothing was written")
     for change in plan.migration.changes:
-        screen.line(f"  {in_words(change)}")
+        screen.line(f"  {planned_words(change)}")
     for tag in plan.tags:
-        screen.line(f"  {in_words(tag)}")
+        screen.line(f"  {planned_words(tag)}")
     if plan.is_possible:
         rows = TableDiff(plan.before, plan.after).rows
         screen.table(

@@ -10,6 +10,7 @@ from typing import IO, Annotated, Any
 
 from cyclopts import App, Parameter
 
+from ledger.cli.exits import UsageError
 from ledger.cli.families import add, family
 from ledger.cli.options import LedgerFlags
 from ledger.cli.output import Screen, progress_reports
@@ -31,7 +32,15 @@ def import_ledger(
         Parameter(
             negative="",
             show_default=False,
-            help="Give the copy its own ledger id; needed if the original stays in use.",
+            help="The original stays in use: give the copy a ledger id of its own.",
+        ),
+    ] = False,
+    restore: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            show_default=False,
+            help="The original takes no more commits: keep its ledger id.",
         ),
     ] = False,
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
@@ -40,13 +49,19 @@ def import_ledger(
 
     The hash chain of every commit is verified before it is written. Run again with the same export
     or a later one, it resumes: existing files are not rewritten, and differing ones are rejected.
-    The ledger cannot be opened until the import is complete.
+    The ledger cannot be opened until the import is complete. Two ledgers with one id that both take
+    commits would contradict each other, so say which it is: --restore or --copy.
 
     Copy the data files separately, to the same relative paths.
 
     Example:
-        lakeledger import ledger backup.jsonl --ledger ./restored
+        lakeledger import ledger backup.jsonl --restore --ledger ./restored
     """
+    if copy == restore:
+        raise UsageError(
+            "write either --restore, if the original takes no more commits, or --copy, if it stays "
+            "in use and this becomes a ledger of its own"
+        )
     lake = open_ledger(place.url(), place.storage_options(), trust=place.trust)
     report = progress_reports(place.screen, "importing {}: {:,} of {:,} commits")
     with _open_export(file) as lines:
@@ -98,7 +113,7 @@ def register(app: App) -> None:
         app,
         "import",
         text="Import a ledger from an export, or tables of other formats.",
-        example="lakeledger import ledger backup.jsonl --ledger ./restored",
+        example="lakeledger import ledger backup.jsonl --restore --ledger ./restored",
     )
     add(imports, "ledger", import_ledger)
     for each in having("import_command"):
