@@ -28,10 +28,8 @@ from ledger.model.errors import (
     MissingDependencyError,
     NotFoundError,
     StoreError,
-    TooLargeError,
     UnsupportedError,
 )
-from ledger.model.iceberg_objects import MAIN, SnapshotRef
 from ledger.model.schema import highest_field_id
 from ledger.model.types.wire import field_from_wire
 from ledger.state.declared_formats import FORMATS_OPTION
@@ -54,10 +52,20 @@ from projections.iceberg.imported_metadata import (
 )
 from projections.iceberg.manifest_reading import partition_width
 from projections.iceberg.materialise import project
+from projections.iceberg.metadata_folder import (
+    MetadataFile,
+    Read,
+    in_commit_order,
+    is_later,
+    is_metadata_file,
+    is_same_table,
+    read_metadata_file,
+    read_newest_metadata_file,
+)
 from projections.iceberg.metadata_schema import Schema
 from projections.iceberg.position import RENDERER, Names
 from projections.iceberg.schema_json import DEEPEST
-from projections.iceberg.table_json import MetadataFileKeys, ParsedMetadataFile, read_after
+from projections.iceberg.table_json import MetadataFileKeys, ParsedMetadataFile
 from projections.iceberg.table_metadata import ROW_IDS_SINCE, TableMetadata
 from projections.importing.importing import (
     FoundTable,
@@ -76,28 +84,8 @@ from projections.importing.trial import (
 )
 from projections.manifest_files.container import read_container, translating_decoder_errors
 
-Read = Callable[[str], bytes]
-"""Function that returns a file's bytes; raises OSError if it is missing or not readable."""
-
-_METADATA = re.compile(r"\.metadata\.json(\.gz)?$|\.gz\.metadata\.json$")
 IN_CATALOG = re.compile(r"(?P<catalog>[\w-]{2,}):(?P<name>[^/:]+\.[^/:]+)")
 _CATALOG = re.compile(r"(?P<catalog>[\w-]{2,}):(?P<namespace>[^/:]*)")
-_NUMBER = re.compile(r"v?([0-9]+)")
-
-
-@frozen
-class MetadataFile:
-    """A metadata file and its content.
-
-    Attributes:
-        url: Its URL.
-        file: The parsed file.
-        metadata: Its content, with `main` among its refs even if an older writer left it out.
-    """
-
-    url: str
-    file: ParsedMetadataFile = field(repr=False, eq=False)
-    metadata: TableMetadata
 
 
 @frozen
@@ -120,22 +108,33 @@ class IcebergSource:
         """Return the metadata files after a known one that still exist, oldest first.
 
         Files are identified by name, which is unique in a table even if it was moved or
-        copied. The newest is among them unless it is the known one.
+        copied. The newest is the last one, unless it is the known one. Entries of its log that
+        name itself, a file twice, a later file, or another table's file are ignored.
 
         Args:
             known: The name of the known one; empty for none.
             known_millis: The time of the known one; older files are left out if the log lacks it.
         """
-        if posixpath.basename(self.newest.url) == posixpath.basename(known):
+        known = posixpath.basename(known)
+        if self.newest.name == known:
             return []
-        found = [self.newest]
+        names = {self.newest.name, ""}
+        found: list[MetadataFile] = []
         for entry in reversed(self.newest.metadata.metadata_log):
-            if posixpath.basename(entry.metadata_file) == posixpath.basename(known):
+            name = posixpath.basename(entry.metadata_file)
+            if name in names:
+                continue
+            if name == known:
                 break
+            names.add(name)
             older = self._previous_metadata_file(entry.metadata_file)
-            if older is not None and older.metadata.last_updated_ms >= known_millis:
+            if (
+                older is not None
+                and older.metadata.last_updated_ms >= known_millis
+                and not is_later(older, self.newest)
+            ):
                 found.append(older)
-        return found[::-1]
+        return [*in_commit_order(found[::-1]), self.newest]
 
     def _previous_metadata_file(self, url: str) -> MetadataFile | None:
         """Return an earlier metadata file; None if it does not exist, or is of another table."""
@@ -145,11 +144,11 @@ class IcebergSource:
                 # The log of a copied table has paths of the original.
                 continue
             try:
-                file = read_after(self.read(place), self.known)
+                found = MetadataFile.parse(place, self.read(place), self.known)
             except (OSError, LedgerError):
                 continue
-            if file.metadata.table_uuid == self.newest.metadata.table_uuid:
-                return MetadataFile(url, file, _with_main_branch(file.metadata))
+            if is_same_table(found.metadata.table_uuid, self.newest.metadata.table_uuid):
+                return evolve(found, url=url)
         return None
 
     def refuse_missing_files(self, known: Container[int] = ()) -> None:
@@ -228,7 +227,10 @@ def _folder_place(url: str) -> Place:
 
 
 def open_source(
-    source: str, access: FileAccess, known: ParsedMetadataFile | None = None
+    source: str,
+    access: FileAccess,
+    known: ParsedMetadataFile | None = None,
+    origin: IcebergOrigin | None = None,
 ) -> IcebergSource:
     """Open a table at its source.
 
@@ -237,9 +239,11 @@ def open_source(
             PyIceberg is configured for.
         access: Permission to open files, and the options of the storage client.
         known: A metadata file of it that was read before; unchanged parts are not parsed again.
+        origin: The imported table that follows it, if there is one.
 
     Raises:
-        InvalidInputError: The source is not an Iceberg table, or a file is cut short.
+        InvalidInputError: The source is not an Iceberg table, a file is cut short, or a folder has
+            files of several tables.
         NotFoundError: The source does not exist.
         StoreError: The source cannot be read.
         MissingDependencyError: A catalog was named, and PyIceberg is not installed.
@@ -248,14 +252,14 @@ def open_source(
     if named is not None:
         return _open_from_catalog(source, named["catalog"], named["name"], access, known)
     at = canonical_source(source)
-    if _METADATA.search(at):
+    if is_metadata_file(at):
         files = SourceFiles(access.below(_table_folder_of(at)))
-        found = _read_metadata_file(at, files.read, known)
+        found = read_metadata_file(at, files.read, known)
         return IcebergSource(found.metadata.location, found, files.read, known)
     files = SourceFiles(access.below(at))
-    found = _read_metadata_file(_newest_metadata_file(at, files), files.read, known)
+    found = read_newest_metadata_file(at, files, known, origin)
     # The name that its own metadata log will use.
-    own = f"{found.metadata.location}/metadata/{posixpath.basename(found.url)}"
+    own = f"{found.metadata.location}/metadata/{found.name}"
     is_there = _folder_place(found.metadata.location) == _folder_place(at)
     return IcebergSource(at, evolve(found, url=own) if is_there else found, files.read, known)
 
@@ -264,68 +268,6 @@ def _table_folder_of(metadata_file: str) -> str:
     """Return the folder of a metadata file's table, judging by its path."""
     folder = posixpath.dirname(metadata_file)
     return posixpath.dirname(folder) if posixpath.basename(folder) == "metadata" else folder
-
-
-def _read_metadata_file(url: str, read: Read, known: ParsedMetadataFile | None) -> MetadataFile:
-    try:
-        body = read(url)
-    except FileNotFoundError as error:
-        raise NotFoundError(f"{url} does not exist; name a metadata file, or a folder") from error
-    except OSError as error:
-        raise StoreError(f"{url} cannot be read: {error}") from error
-    try:
-        file = read_after(body, known)
-        return MetadataFile(url, file, _with_main_branch(file.metadata))
-    except TooLargeError as error:
-        raise TooLargeError(f"{url}: {error}") from error
-    except InvalidInputError as error:
-        raise InvalidInputError(f"{url} is not Iceberg table metadata: {error}") from error
-
-
-def _with_main_branch(metadata: TableMetadata) -> TableMetadata:
-    """Return metadata with the branch `main`, which older writers left implicit."""
-    current = metadata.current_snapshot_id
-    if current is None or MAIN in metadata.refs:
-        return metadata
-    main = SnapshotRef(snapshot_id=current, type="branch")
-    return evolve(metadata, refs={**metadata.refs, MAIN: main})
-
-
-def _newest_metadata_file(folder: str, files: SourceFiles) -> str:
-    """Return the newest metadata file of a table's folder."""
-    try:
-        names = files.names(f"{folder}/metadata")
-    except FileNotFoundError as error:
-        raise NotFoundError(
-            f"{folder} holds no Iceberg table: it has no folder metadata/"
-        ) from error
-    except OSError as error:
-        raise StoreError(f"{folder} cannot be read: {error}") from error
-    found = [each for each in names if _METADATA.search(each)]
-    if not found:
-        raise InvalidInputError(f"{folder}/metadata holds no metadata file of an Iceberg table")
-    hinted = ""
-    if "version-hint.text" in names:
-        hint = files.read(f"{folder}/metadata/version-hint.text").decode(errors="replace").strip()
-        hinted = next((e for e in found if e in {f"v{hint}.metadata.json", hint}), "")
-    return f"{folder}/metadata/{hinted or _highest_numbered_file(found, folder)}"
-
-
-def _highest_numbered_file(names: list[str], folder: str) -> str:
-    numbered = sorted(
-        (int(number[1]), each) for each in names if (number := _NUMBER.match(each)) is not None
-    )
-    if not numbered:
-        raise InvalidInputError(
-            f"nothing tells which file of {folder}/metadata is the newest: name it itself"
-        )
-    highest = [each for number, each in numbered if number == numbered[-1][0]]
-    if len(highest) > 1:
-        raise InvalidInputError(
-            f"{folder}/metadata has {len(highest)} files of the highest number, {highest[0]} and "
-            f"{highest[1]}: name the one that is the table's"
-        )
-    return highest[0]
 
 
 def tables_of(source: str, access: FileAccess) -> list[FoundTable]:
@@ -417,7 +359,7 @@ def _open_from_catalog(
             body: bytes = stream.read()
         return body
 
-    return IcebergSource(source, _read_metadata_file(at, read, known), read, known)
+    return IcebergSource(source, read_metadata_file(at, read, known), read, known)
 
 
 def has_swappable_pointer(catalog: str) -> bool:
@@ -581,6 +523,8 @@ def plan_import(
     for each in files:
         begun = known or m.known_metadata(trial.state, each.metadata)
         before = begun.metadata
+        if each is not files[-1] and _is_copy(trial.state, before, each):
+            continue
         for step in split_into_steps(before, each.metadata):
             yield _plan_step(trial, before, step, each)
             before = step.target
@@ -597,6 +541,15 @@ def _plan_step(
         followed = e.SourceFollowed(file.url, step.target.last_updated_ms)
         events = (*events, *counter_change_events(state, step.target), followed)
     return trial.take(events, step.millis, step.author, file.url)
+
+
+def _is_copy(state: TableState, reached: TableMetadata, file: MetadataFile) -> bool:
+    """Return whether a file has the content of the file imported before it, under another name."""
+    return (
+        state.origin_of_kind(IcebergOrigin).synced_in >= 0
+        and reached.last_updated_ms == file.metadata.last_updated_ms
+        and not m.differing_fields(reached, file.metadata)
+    )
 
 
 def _refuse_inexact_copy(made: TableMetadata, file: MetadataFile) -> None:
@@ -750,9 +703,9 @@ def read(
 ) -> IncomingTransactions:
     """Return the new versions; see `projections.importing.importing.Read`."""
     look = None if table is None else _looks.get(table)
-    found = open_source(source, access, look.newest.file if look else None)
     known = None if table is None else table.state
     origin = None if known is None else known.origin_of_kind(IcebergOrigin)
+    found = open_source(source, access, look.newest.file if look else None, origin)
     since = ("", 0)
     if origin is not None:
         _refuse_other_table(origin, found)
@@ -808,7 +761,7 @@ def _new_item_positions(
 
 def _refuse_other_table(origin: IcebergOrigin, source: IcebergSource) -> None:
     now = source.newest.metadata
-    if origin.table_uuid == now.table_uuid:
+    if is_same_table(origin.table_uuid, now.table_uuid):
         return
     if origin.table_uuid is None and origin.location == now.location:
         return

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Iterator
 
-import msgspec
 from attrs import evolve, frozen
 
 from ledger.decide.operations import alters
@@ -42,6 +41,7 @@ from projections.iceberg.table_file import (
     max_previous_versions,
     metadata_file,
 )
+from projections.iceberg.table_json import table_uuid_of
 from projections.materialising import Progress, ignore_progress, new_commits
 from projections.outputs import MemoryOutputs, Outputs
 
@@ -285,10 +285,6 @@ class _ProjectionRun:
             yield self._names.hadoop(each)
 
 
-class _TableUuidRecord(msgspec.Struct, rename="kebab"):
-    table_uuid: str | None = None
-
-
 def refuse_foreign_table(outputs: Outputs, table_id: str) -> None:
     """Reject a folder whose hint points to the metadata of another table.
 
@@ -300,10 +296,7 @@ def refuse_foreign_table(outputs: Outputs, table_id: str) -> None:
     if body is None:
         # The hint points to no file, so no reader uses it.
         return
-    try:
-        found = msgspec.json.decode(body, type=_TableUuidRecord).table_uuid
-    except (msgspec.DecodeError, UnicodeError):
-        found = None
+    found = table_uuid_of(body)
     if found is None or found.lower() != table_id.lower():
         raise StoreError(
             f"{HINT} points to the metadata of another table, {found}, and is left as it is: "

@@ -116,6 +116,25 @@ def read_metadata(content: bytes | str) -> TableMetadata:
     return metadata
 
 
+class _TableUuidRecord(msgspec.Struct, rename="kebab"):
+    table_uuid: str | None = None
+
+
+def table_uuid_of(content: bytes) -> str | None:
+    """Return the table's UUID in a metadata file, plain or gzip; None if it has none.
+
+    Args:
+        content: The bytes of the file, which may be no metadata file.
+
+    Raises:
+        TooLargeError: It is too large.
+    """
+    try:
+        return msgspec.json.decode(inflate_if_gzip(content), type=_TableUuidRecord).table_uuid
+    except (msgspec.DecodeError, UnicodeError, RecursionError, InvalidInputError):
+        return None
+
+
 @frozen
 class ParsedMetadataFile:
     """A parsed metadata file.

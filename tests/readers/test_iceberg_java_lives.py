@@ -21,6 +21,8 @@ from ledger.stores.file_access import FileAccess
 from ledger.table_handle import handle_of
 from projections.iceberg import ICEBERG, metadata_of, open_source, verify
 from projections.iceberg.imported_metadata import differing_fields
+from tests.projections.iceberg.importing.test_folders import FOLDERS, REJECTED, write, write_hint
+from tests.projections.iceberg.importing.test_looking_again import metadata
 from tests.readers.iceberg_runtime import catalog_of, hadoop_catalog
 from tests.thorough import some
 
@@ -275,3 +277,36 @@ def test_what_sparks_procedures_do_to_snapshots_and_manifests_reads_as_there(
         files = ours.at(snapshot=rewritten).files
         assert {e.path for e in files} == {e.path for e in ours.at(snapshot=before).files}
     assert verify(handle_of(ours)).is_empty
+
+
+HADOOP_FOLDERS = {
+    what: (files, hint, newest)
+    for what, (files, hint, newest) in {
+        **FOLDERS,
+        **{said: (files, hint, "") for files, hint, said in REJECTED},
+    }.items()
+    if all(each.startswith("v") or "0000-4000" in each for each in files)
+}
+
+
+@pytest.mark.parametrize("theirs", [2], indirect=True)
+def test_javas_hadoop_tables_find_the_newest_files_that_imports_find(
+    theirs: Theirs, tmp_path: Path
+) -> None:
+    jvm = theirs.spark._jvm
+    assert jvm is not None
+    tables = jvm.org.apache.iceberg.hadoop.HadoopTables(
+        theirs.spark._jsparkSession.sessionState().newHadoopConf()
+    )
+    assert len(HADOOP_FOLDERS) > 20
+    for number, (what, (files, hint, newest)) in enumerate(HADOOP_FOLDERS.items()):
+        folder = tmp_path / str(number)
+        for name, snapshots in files.items():
+            write(folder, name, metadata(snapshots))
+        write_hint(folder, hint)
+        if not newest:
+            with pytest.raises(Exception, match="ValidationException|NoSuchTableException"):
+                tables.load(str(folder))
+            continue
+        found = tables.load(str(folder)).operations().current().metadataFileLocation()
+        assert Path(found).match(newest), what
