@@ -60,7 +60,7 @@ from projections.delta.rules import column_problems, name_problems, spec_problem
 from projections.delta.source import DeltaSource, SourceVersion
 from projections.delta.table_metadata import FENCE, is_reserved, with_features
 from projections.delta.values import bound_of, partition_value
-from projections.importing.deriving import derive_schema_events
+from projections.importing.deriving import derive_schema_events, options_of_properties
 from projections.importing.importing import (
     FoundTable,
     Importing,
@@ -280,8 +280,7 @@ def creation_of(first: SourceVersion, source: DeltaSource) -> ImportedCreation:
 
 
 def _table_options(metadata: Metadata) -> dict[str, str]:
-    found = {key: each for key, each in metadata.configuration.items() if key != FORMATS_OPTION}
-    return {**found, FORMATS_OPTION: "delta"}
+    return {**options_of_properties(metadata.configuration), FORMATS_OPTION: "delta"}
 
 
 def _partition_columns(columns: ConvertedColumns, metadata: Metadata) -> tuple[DataField, ...]:

@@ -15,7 +15,6 @@ from typing import Any
 from attrs import evolve, frozen
 from msgspec.structs import replace
 
-import projections.iceberg.imported_metadata as m
 from ledger.events import TableEvent
 from ledger.events import imported as e
 from ledger.events.schema import (
@@ -42,7 +41,7 @@ from projections.iceberg.imported_metadata import (
 )
 from projections.iceberg.metadata_schema import Schema as IcebergSchema
 from projections.iceberg.table_metadata import ROW_IDS_SINCE, SEQUENCES_SINCE, TableMetadata
-from projections.importing.deriving import derive_schema_events
+from projections.importing.deriving import derive_schema_events, option_of_property
 from projections.importing.trial import PlanningState
 
 
@@ -66,7 +65,7 @@ def metadata_change_events(
         moved = moved.with_ids_in_order(trial.state.origin_of_kind(IcebergOrigin).snapshots)
     return (
         *_table_fact_events(before, after),
-        *_option_events(before.properties, m.without_formats_property(after.properties)),
+        *_option_events(before.properties, after.properties),
         *_encryption_key_events(before, after),
         *_schema_events(trial.schema, before, after),
         *_partition_spec_events(before, after),
@@ -107,10 +106,10 @@ def _table_fact_events(before: TableMetadata, after: TableMetadata) -> Iterator[
 
 
 def _option_events(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[TableEvent]:
-    yield from (RemoveOption(each) for each in sorted(before.keys() - after.keys()))
-    yield from (
-        SetOption(key, value) for key, value in sorted(after.items()) if before.get(key) != value
-    )
+    gone = sorted(before.keys() - after.keys())
+    yield from (RemoveOption(option_of_property(key)) for key in gone)
+    changed = (key for key, value in sorted(after.items()) if before.get(key) != value)
+    yield from (SetOption(option_of_property(key), after[key]) for key in changed)
 
 
 def _encryption_key_events(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:

@@ -9,7 +9,7 @@ identity: the cost grows with what is new.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import islice
 from typing import Any, TypeVar
@@ -26,12 +26,12 @@ from ledger.model.errors import InvalidTypeError, UnsupportedError
 from ledger.model.iceberg_objects import MAIN, EncryptionKey, IcebergSnapshot, SnapshotLogEntry
 from ledger.model.iceberg_types import default_json
 from ledger.model.types.wire import FieldObject, field_from_wire, field_to_wire
-from ledger.state.declared_formats import FORMATS_OPTION
 from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.table import TableState
 from projections.iceberg.schema_json import schema_from_json, schema_to_json
 from projections.iceberg.table_facts import iceberg_column
 from projections.iceberg.table_metadata import TableMetadata, with_known_snapshots
+from projections.importing.deriving import properties_of_options
 
 _PLAIN: dict[str, t.DataType] = {
     "boolean": t.BooleanType(),
@@ -390,7 +390,7 @@ def _build_metadata(
         default_sort_order_id=state.default_order_id,
         sort_orders=state.sort_orders,
         # Both are unordered, and a checkpoint keeps no order.
-        properties=dict(sorted(without_formats_property(state.schema.options).items())),
+        properties=dict(sorted(properties_of_options(state.schema.options).items())),
         current_snapshot_id=None if main is None else main.snapshot_id,
         next_row_id=origin.next_row_id,
         encryption_keys=tuple(origin.encryption_keys.values()),
@@ -454,7 +454,7 @@ def differing_fields(made: TableMetadata, source: TableMetadata) -> list[str]:
                 )
             },
             "snapshots_by_id": _snapshots_to_compare(made, source),
-            "properties": (made.properties, without_formats_property(source.properties)),
+            "properties": (made.properties, dict(source.properties)),
             "refs": (dict(made.refs), dict(source.refs)),
             "encryption_keys": (
                 _encryption_keys_by(made, "key_id"),
@@ -477,11 +477,6 @@ def _snapshots_to_compare(made: TableMetadata, source: TableMetadata) -> tuple[o
     if made.snapshots == source.snapshots:
         return (), ()
     return made.snapshots_by_id, source.snapshots_by_id
-
-
-def without_formats_property(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return a source's properties without the one reserved for the ledger's table."""
-    return {key: each for key, each in properties.items() if key != FORMATS_OPTION}
 
 
 def _encryption_keys_by(metadata: TableMetadata, key: str) -> dict[str, EncryptionKey]:

@@ -460,12 +460,6 @@ def creation_of(first: TableMetadata, source: str) -> ImportedCreation:
     Raises:
         UnsupportedError: The ledger cannot hold its first schema, spec or sort order.
     """
-    formats = first.properties.get(FORMATS_OPTION, "iceberg")
-    if formats != "iceberg":
-        raise UnsupportedError(
-            f"the source has the property {FORMATS_OPTION}={formats}, which in the ledger says "
-            "iceberg for its table; remove it there"
-        )
     schema = ledger_schema(_oldest_known_schema(first), first.format_version)
     fields = tuple(map(field_from_wire, schema.fields))
     spec, order = first.specs_by_id.get(0), first.orders_by_id.get(1)

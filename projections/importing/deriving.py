@@ -1,16 +1,22 @@
-"""SchemaChanges between two schemas of a source, by field id.
+"""SchemaChanges between two schemas of a source, by field id, and options for its properties.
 
 The derived changes are checked to produce exactly the later schema; a step that no SchemaChange
 expresses becomes one replacement. The ledger's rules are not applied: the change has happened.
+
+A property of a source whose key begins with `ledger.` is not addressed to this ledger: it may come
+from another ledger that projected the table, or be set to make this one act. It is kept under the
+prefix `source.`, and projected under its own key.
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import UNSET
 
+from ledger.decide.table_options import PERSONAL_OPTION
 from ledger.events.imported import SchemaReplaced
 from ledger.events.schema import (
     ColumnAdded,
@@ -30,9 +36,51 @@ from ledger.model.errors import InvalidChangeError, LedgerError
 from ledger.model.schema import Schema, paths_of
 from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
 from ledger.model.types.wire import FieldObject, field_to_wire, type_to_wire
+from ledger.state.declared_formats import FORMATS_OPTION, OWN_PREFIX
 from ledger.state.schema_builder import SchemaBuilder
 
 Path = tuple[str, ...]
+
+_SOURCE_PREFIX = "source."
+_needs_prefix = re.compile(rf"(?:{re.escape(_SOURCE_PREFIX)})*{re.escape(OWN_PREFIX)}").match
+
+
+def option_of_property(key: str) -> str:
+    """Return the key of the option that holds a property of a source.
+
+    A key in the ledger's namespace gets a prefix, so that it does not act as the ledger's option,
+    and so does a key that looks like such an option. The exception is `ledger.personal`, by which
+    the source's owner marks personal columns for every ledger that follows it.
+
+    Example:
+        >>> option_of_property("ledger.formats"), option_of_property("source.ledger.formats")
+        ('source.ledger.formats', 'source.source.ledger.formats')
+        >>> option_of_property("team"), option_of_property("ledger.personal")
+        ('team', 'ledger.personal')
+    """
+    is_kept = key == PERSONAL_OPTION or not _needs_prefix(key)
+    return key if is_kept else f"{_SOURCE_PREFIX}{key}"
+
+
+def options_of_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the options that hold the properties of a source; see `option_of_property`."""
+    return {option_of_property(key): value for key, value in properties.items()}
+
+
+def properties_of_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of a source from the options that hold them.
+
+    The declared formats are the ledger's alone. An option that the ledger has set on a promoted
+    table replaces a property of the same key.
+
+    Example:
+        >>> properties_of_options({"ledger.formats": "iceberg", "source.ledger.formats": "delta"})
+        {'ledger.formats': 'delta'}
+    """
+    found = {key: value for key, value in options.items() if key != FORMATS_OPTION}
+    held = [key for key in found if key.startswith(_SOURCE_PREFIX) and _needs_prefix(key)]
+    properties = {key.removeprefix(_SOURCE_PREFIX): found.pop(key) for key in held}
+    return {**properties, **found}
 
 
 def derive_schema_events(

@@ -64,7 +64,7 @@ from ledger.state.table import Origin, TableState
 from ledger.stores.base import is_key
 from ledger.stores.file_access import FileAccess
 from ledger.table_handle import TableHandle
-from projections.importing.deriving import derive_schema_events
+from projections.importing.deriving import derive_schema_events, options_of_properties
 from projections.importing.importing import (
     FoundTable,
     Importing,
@@ -185,7 +185,7 @@ class PaimonSource:
         return found
 
     def schema(self, schema_id: int) -> Schema:
-        """Return a schema.
+        """Return a schema, with its options under the keys that they have in the ledger.
 
         Raises:
             InvalidInputError: Its file is incomplete or not a schema file.
@@ -201,7 +201,7 @@ class PaimonSource:
                 f"{self.location}/{path} gives the field id {repeated[0]} to two columns: every id "
                 "belongs to one; have its owner repair it, then import again"
             )
-        return found
+        return evolve(found, options=options_of_properties(found.options))
 
     def snapshot(self, snapshot_id: int) -> Snapshot:
         """Return a snapshot; errors as of `schema`."""
@@ -339,18 +339,8 @@ def open_source(source: str, access: FileAccess) -> PaimonSource:
 
 
 def creation_of(source: PaimonSource) -> ImportedCreation:
-    """Return the initial state of a table: its oldest available schema.
-
-    Raises:
-        UnsupportedError: The source declares other formats.
-    """
+    """Return the initial state of a table: its oldest available schema."""
     first = source.schema(source.schema_ids[0])
-    formats = first.options.get(FORMATS_OPTION, "paimon")
-    if formats != "paimon":
-        raise UnsupportedError(
-            f"the source has the option {FORMATS_OPTION}={formats}, which in the ledger is "
-            "paimon for its table; remove it there"
-        )
     options = {**first.options, FORMATS_OPTION: "paimon"}
     return ImportedCreation(
         schema=schema_record(evolve(first, options=options)),

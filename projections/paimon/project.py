@@ -42,12 +42,12 @@ from ledger.model.errors import InvalidInputError, NotFoundError, StoreError, Un
 from ledger.model.instant import corrected_commit_millis
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot, Tag
-from ledger.state.declared_formats import FORMATS_OPTION
 from ledger.state.paimon_origin import PaimonOrigin
 from ledger.state.snapshots import snapshot_of
 from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
 from ledger.table_handle import TableHandle
+from projections.importing.deriving import properties_of_options
 from projections.importing.trial import SourceFiles
 from projections.manifest_files.container import read_container, write_container
 from projections.manifest_files.lists import UnlistedFiles
@@ -302,7 +302,7 @@ class _ImportedRun:
         for number, each in self._paimon.schemas.items():
             if known.get(number) != each:
                 schema = self._paimon.schema(number)
-                options = {key: it for key, it in schema.options.items() if key != FORMATS_OPTION}
+                options = properties_of_options(schema.options)
                 body = schema_file(evolve(schema, options=options))
                 self._outputs.point(schema_path(number), body)
 
