@@ -63,7 +63,7 @@ from projections.iceberg.metadata_folder import (
     read_newest_metadata_file,
 )
 from projections.iceberg.metadata_schema import Schema
-from projections.iceberg.position import RENDERER, Names
+from projections.iceberg.position import RENDERER, Names, is_projected_metadata_file
 from projections.iceberg.schema_json import DEEPEST
 from projections.iceberg.table_json import MetadataFileKeys, ParsedMetadataFile
 from projections.iceberg.table_metadata import ROW_IDS_SINCE, TableMetadata
@@ -777,8 +777,20 @@ class IcebergHandover:
         return table.state.origin_of_kind(IcebergOrigin).source
 
     def is_here(self, table: TableHandle, source: str, access: FileAccess) -> bool:
-        """Return whether the source points to the ledger's own files already."""
-        return _is_ledger_metadata_file(table, open_source(source, access).newest.url)
+        """Return whether the source points to the ledger's own files already.
+
+        Raises:
+            UnsupportedError: It is a catalog's table, and points to another ledger's files.
+        """
+        newest = open_source(source, access).newest.url
+        if _is_ledger_metadata_file(table, newest):
+            return True
+        if IN_CATALOG.fullmatch(source) and is_projected_metadata_file(newest):
+            raise UnsupportedError(
+                f"{source} is already written by a ledger's table: its catalog points to {newest}. "
+                "Commit there; its changes are imported here"
+            )
+        return False
 
     def promotion(self, table: TableHandle, source: str) -> tuple[TableEvent, ...]:
         """Return the promotion's event.

@@ -6,6 +6,7 @@ last metadata file.
 
 from __future__ import annotations
 
+import re
 from uuid import UUID, uuid5
 
 from attrs import evolve, field, frozen
@@ -98,6 +99,26 @@ class Names:
     def sync_marker(self, path: str) -> bytes:
         """Return the sync marker between a file's Avro blocks."""
         return self.uuid(path).bytes
+
+
+def is_projected_metadata_file(path: str) -> bool:
+    """Return whether a metadata file was projected by a ledger, of whatever table.
+
+    Names of catalog files contain a UUID, random ones from engines, and one of version 5 from
+    every renderer version.
+
+    Example:
+        >>> is_projected_metadata_file("00003-2f65ce56-0fba-5c00-932a-510638238fa4.metadata.json")
+        True
+        >>> is_projected_metadata_file("00003-2f65ce56-0fba-4c00-932a-510638238fa4.metadata.json")
+        False
+    """
+    return _is_projected_name(path.rpartition("/")[2]) is not None
+
+
+_is_projected_name = re.compile(
+    r"[0-9]{5,}-[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\.metadata\.json"
+).fullmatch
 
 
 @frozen

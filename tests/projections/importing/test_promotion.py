@@ -15,6 +15,7 @@ from ledger.stores import LocalStore
 from projections.materialising import Difference
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on
+from tests.projections.iceberg.importing.writing import sql_catalog
 from tests.projections.importing.sources import Call, Source, maker
 from tests.projections.importing.what_came import now
 
@@ -118,7 +119,10 @@ def test_a_table_is_promoted_once(source: Source, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("make", "call"),
-    [("delta", "promote"), ("paimon", "plan_promotion"), ("paimon", "promote")],
+    [
+        ("delta", "promote"),
+        *itertools.product(("iceberg", "paimon"), ("plan_promotion", "promote")),
+    ],
     indirect=["make"],
 )
 def test_a_table_is_promoted_by_one_ledger_and_read_by_others(
@@ -133,6 +137,48 @@ def test_a_table_is_promoted_by_one_ledger_and_read_by_others(
     assert other.table("a.b").state.origin.source == source.place
     third = following(tmp_path / "third", source)
     assert source.rows_of(third.table("a.b")) == source.rows() == rows
+    assert source.is_closed_by(lake.table("a.b"))
+    assert not lake.promote("a.b").is_new
+
+
+def test_a_table_of_a_catalog_is_not_promoted_from_a_ledger_that_was_first_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = maker("iceberg", tmp_path, monkeypatch)(tmp_path / "theirs")
+    lake, other = (following(tmp_path / each, source) for each in ("lake", "other"))
+    first = [lake]
+
+    def racing(pass_gate: Call) -> Call:
+        def raced(*asked: Any) -> Any:
+            if first:
+                first.pop().promote("a.b")
+            return pass_gate(*asked)
+
+        return raced
+
+    with monkeypatch.context() as raced:
+        source.gate.replace(raced, racing)
+        with pytest.raises(UnsupportedError, match="is already written by a ledger's table"):
+            other.promote("a.b")
+    assert other.table("a.b").state.is_mirrored
+    assert source.is_closed_by(lake.table("a.b"))
+
+
+def test_a_catalogs_table_that_a_ledger_projects_is_not_promoted_by_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = sql_catalog(tmp_path, monkeypatch)
+    owner = ledger.open(str(tmp_path / "owner"))
+    owner.create_database("a")
+    theirs = owner.create_table("a.own", {"id": "BIGINT"})
+    theirs.project("iceberg")
+    (newest,) = Path(theirs.location.removeprefix("file://")).glob("metadata/0*.json")
+    catalog.register_table("s.own", f"file://{newest}")
+    lake = ledger.open(str(tmp_path / "lake"))
+    lake.import_table("a.b", "here:s.own")
+    with pytest.raises(UnsupportedError, match="is already written by a ledger's table"):
+        lake.promote("a.b")
+    assert lake.table("a.b").state.is_mirrored
 
 
 def test_a_table_without_a_source_is_not_promoted(tmp_path: Path) -> None:
