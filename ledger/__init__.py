@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from ledger.decide.change_json import (
         schema_change_from_json,
         schema_change_to_json,
-        schema_from_json,
     )
     from ledger.decide.schema_batch import evolve
+    from ledger.decide.schema_json import schema_from_json
     from ledger.events.schema import (
         AddColumn,
         AddPartitionField,
@@ -190,9 +190,9 @@ _HOMES = {
     "ledger.decide.change_json": (
         "schema_change_from_json",
         "schema_change_to_json",
-        "schema_from_json",
     ),
     "ledger.decide.schema_batch": ("evolve",),
+    "ledger.decide.schema_json": ("schema_from_json",),
     "ledger.model.errors": (
         "AlreadyExistsError",
         "ColumnExistsError",

@@ -1,4 +1,4 @@
-"""SchemaChanges, layout changes and first schemas from and to JSON.
+"""SchemaChanges and layout changes from and to JSON.
 
 SchemaChanges have DLF's `type` and Paimon's `action`; what only Iceberg has is written and read in
 DLF's style, neither dialect having it. Reading accepts both and ignores unknown keys; a log record,
@@ -22,9 +22,6 @@ from msgspec import Struct
 
 from ledger.decide.change_reading import (
     invalid_value_error,
-    read_optional_text,
-    read_text_map,
-    read_texts,
     require_json_object,
 )
 from ledger.decide.operation import SchemaOperation
@@ -42,54 +39,12 @@ from ledger.events.schema import (
 from ledger.model.errors import (
     InvalidChangeError,
     InvalidInputError,
-    InvalidTypeError,
     UnsupportedError,
 )
 from ledger.model.messages import excerpt
 from ledger.model.names import parse_column_path
-from ledger.model.schema import Schema
-from ledger.model.types import DataField, DataType
-from ledger.model.types.wire import field_from_json, type_to_wire
-
-
-def schema_from_json(obj: Mapping[str, Any], *, path: str = "$") -> Schema:
-    """Read `{fields, partitionKeys, primaryKeys, options, comment}`.
-
-    Types may be DLF's wrappers, Paimon's objects or text. Unknown keys are ignored; `create_schema`
-    validates the schema.
-
-    Args:
-        obj: The decoded JSON.
-        path: Path of `obj` in the document, for messages.
-
-    Raises:
-        InvalidChangeError: It is not a schema; the message has the path, like `$.fields[2].type`.
-
-    Example:
-        >>> schema_from_json({"fields": [{"id": 0, "name": "a", "type": "int"}]}).names
-        ('a',)
-    """
-    members = require_json_object(obj, path)
-    fields = members.get("fields")
-    if not isinstance(fields, list | tuple):
-        raise invalid_value_error(f"{path}.fields", "is missing; give a list of columns")
-    return Schema(
-        fields=tuple(
-            _field_from_json(each, f"{path}.fields[{i}]") for i, each in enumerate(fields)
-        ),
-        partition_keys=read_texts(members, "partitionKeys", path),
-        primary_keys=read_texts(members, "primaryKeys", path),
-        options=read_text_map(members, "options", path),
-        comment=read_optional_text(members, "comment", path),
-    )
-
-
-def _field_from_json(obj: object, path: str) -> DataField:
-    try:
-        return field_from_json(obj, path=path)
-    except InvalidTypeError as error:
-        raise InvalidChangeError(error.message) from error
-
+from ledger.model.types import DataType
+from ledger.model.types.wire import type_to_wire
 
 R = TypeVar("R", bound=Struct)
 
@@ -97,7 +52,6 @@ __all__ = [
     "Discriminator",
     "schema_change_from_json",
     "schema_change_to_json",
-    "schema_from_json",
 ]
 
 Discriminator = Literal["type", "action"]
@@ -109,7 +63,8 @@ def schema_change_from_json(obj: Mapping[str, Any], *, path: str = "$") -> Schem
     """Read a change from decoded JSON, of the DLF metadata API or of Paimon's REST API.
 
     Types become canonical, and a ROW without ids gets them. Absent optional keys and nulls read
-    as in Paimon: no comment, no move, `keepNullability` and `newNullability` false.
+    as in Paimon: no comment, no move, `keepNullability` false. `newNullability` is required, unlike
+    in Paimon, which makes a column NOT NULL without it.
 
     Args:
         obj: The decoded JSON.

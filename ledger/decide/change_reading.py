@@ -102,6 +102,17 @@ def read_flag(obj: Mapping[str, Any], key: str, path: str) -> bool:
     return value
 
 
+def read_required_flag(obj: Mapping[str, Any], key: str, path: str) -> bool:
+    """Return a required boolean.
+
+    Raises:
+        InvalidChangeError: It is missing, null, or neither true nor false.
+    """
+    if obj.get(key) is None:
+        raise invalid_value_error(f"{path}.{key}", "is missing; give true or false")
+    return read_flag(obj, key, path)
+
+
 def read_texts(obj: Mapping[str, Any], key: str, path: str) -> tuple[str, ...]:
     """Return a list of texts; empty where it is missing or null.
 
@@ -265,7 +276,7 @@ def read_undrop_column(obj: _Json, path: str) -> UndropColumn:
 def read_update_nullability(obj: _Json, path: str) -> UpdateColumnNullability:
     """Read `updateColumnNullability`."""
     return UpdateColumnNullability(
-        _read_column_path(obj, path), read_flag(obj, "newNullability", path)
+        _read_column_path(obj, path), read_required_flag(obj, "newNullability", path)
     )
 
 

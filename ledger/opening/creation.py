@@ -10,8 +10,9 @@ from attrs import asdict, frozen
 
 from ledger.decide.catalog import CatalogIntent, DropTable
 from ledger.decide.catalog_facts import first_table_commit
-from ledger.decide.change_json import normalize_change, schema_from_json
+from ledger.decide.change_json import normalize_change
 from ledger.decide.format_rules import TableCreation, check_creation
+from ledger.decide.schema_json import schema_from_json
 from ledger.decide.table_creation import (
     create_schema,
     first_partition_spec,

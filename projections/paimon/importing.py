@@ -13,7 +13,6 @@ A faster writer has committed before the promotion, and its snapshot is imported
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Final, TypeVar
@@ -22,6 +21,7 @@ from attrs import define, evolve, frozen
 from msgspec import UNSET
 
 from ledger.decide.format_rules import SnapshotArrival
+from ledger.decide.schema_json import check_schema
 from ledger.events import TableEvent
 from ledger.events import imported as e
 from ledger.events.imported import ImportedPaimonTable, PaimonBranchUpdated
@@ -44,6 +44,7 @@ from ledger.events.snapshots import (
 from ledger.events.table import TablePromoted
 from ledger.model.errors import (
     AlreadyExistsError,
+    InvalidChangeError,
     InvalidInputError,
     LedgerError,
     NotFoundError,
@@ -54,7 +55,6 @@ from ledger.model.file_change import FileChange
 from ledger.model.messages import excerpt
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot, Tag
-from ledger.model.types import type_places
 from ledger.model.types.wire import field_from_wire
 from ledger.state.declared_formats import FORMATS_OPTION, Rules
 from ledger.state.paimon_origin import PaimonOrigin
@@ -193,14 +193,14 @@ class PaimonSource:
         """
         path = schema_path(schema_id)
         found = self._parse_file(path, schema_from_json, SCHEMA_KEYS)
-        counts = Counter(each.field.id for each in type_places(found.fields) if each.field)
-        repeated = [each for each, count in counts.items() if count > 1]
-        if repeated:
-            # Paimon itself calls this a broken schema: RowType.currentHighestFieldId.
+        try:
+            check_schema(found)
+        except InvalidChangeError as error:
+            # Paimon itself calls repeated ids a broken schema: RowType.currentHighestFieldId.
             raise InvalidInputError(
-                f"{self.location}/{path} gives the field id {repeated[0]} to two columns: every id "
-                "belongs to one; have its owner repair it, then import again"
-            )
+                f"{self.location}/{path}: {error.message}; have its owner repair it, then import "
+                "again"
+            ) from error
         return evolve(found, options=options_of_properties(found.options))
 
     def snapshot(self, snapshot_id: int) -> Snapshot:

@@ -127,3 +127,21 @@ def test_what_only_the_content_shows_is_invalid_input(tmp_path: Path) -> None:
     broken.write_text("7")
     with pytest.raises(InvalidInputError, match="has no list of changes"):
         changes_from_options([("--changes", str(broken))])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"type": "updateColumnNullability", "fieldNames": ["a"]},
+        {"action": "updateColumnNullability", "fieldNames": ["a"], "newNullability": None},
+    ],
+)
+def test_a_change_without_its_value_is_rejected_on_the_command_line(
+    change: dict[str, object], tmp_path: Path
+) -> None:
+    file = tmp_path / "changes.json"
+    file.write_text(json.dumps([change]), "utf-8")
+
+    for option in (("--change", json.dumps(change)), ("--changes", str(file))):
+        with pytest.raises(InvalidInputError, match=r"newNullability: is missing; give true or"):
+            changes_from_options([option])

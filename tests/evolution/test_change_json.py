@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ledger import (
     AddColumn,
     InvalidChangeError,
+    InvalidInputError,
     Move,
     RenameColumn,
     ReplaceSortOrder,
@@ -27,7 +28,9 @@ from ledger import (
 )
 from ledger.decide.change_json import normalize_change
 from ledger.model import parse_type
+from projections.dlf import read
 from tests.histories import random_change, start_schema
+from tests.lakes import lake_on, memory, orders
 
 
 @given(seed=st.integers(0, 2**32 - 1), is_paimon=st.booleans())
@@ -77,6 +80,106 @@ def test_what_is_written_reads_as_the_same_change(seed: int, *, is_paimon: bool)
 def test_an_unreadable_change_says_where(obj: Any, place: str) -> None:
     with pytest.raises(InvalidChangeError, match=place):
         schema_change_from_json(obj)
+
+
+_MOVE = {"fieldName": "a", "type": "AFTER", "referenceFieldName": "b"}
+_PATH = {"fieldNames": ["a"]}
+_REQUIRED: list[dict[str, Any]] = [
+    {"type": "setOption", "key": "k", "value": "v"},
+    {"type": "removeOption", "key": "k"},
+    {"type": "addColumn", **_PATH, "dataType": "INT"},
+    {"type": "renameColumn", **_PATH, "newName": "b"},
+    {"type": "dropColumn", **_PATH},
+    {"type": "updateColumnType", **_PATH, "newDataType": "BIGINT"},
+    {"type": "updateColumnNullability", **_PATH, "newNullability": True},
+    {"type": "updateColumnComment", **_PATH},
+    {"type": "updateColumnDefaultValue", **_PATH},
+    {"type": "updateColumnPosition", "move": _MOVE},
+    {"type": "setIdentifierFields", "fieldNames": [["a"]]},
+]
+"""The required members of each change; `updateComment` and `dropPrimaryKey` have none."""
+_LACKING = [
+    pytest.param(change, path, absent, id=f"{change['type']}-{'.'.join(path)}-{absent}")
+    for change in _REQUIRED
+    for key in change
+    for path in [(key,), *([(key, inner) for inner in _MOVE] if key == "move" else [])]
+    for absent in ("missing", "null")
+]
+
+
+def _without(obj: dict[str, Any], path: tuple[str, ...], absent: str) -> dict[str, Any]:
+    key, *rest = path
+    if rest:
+        return {**obj, key: _without(obj[key], tuple(rest), absent)}
+    left = {name: value for name, value in obj.items() if name != key}
+    return left if absent == "missing" else {**left, key: None}
+
+
+@pytest.mark.parametrize("spelling", ["type", "action"])
+@pytest.mark.parametrize(("change", "path", "absent"), _LACKING)
+def test_a_change_without_a_required_member_is_rejected_by_its_name(
+    change: dict[str, Any], path: tuple[str, ...], absent: str, spelling: str
+) -> None:
+    lacking = _without(change, path, absent)
+    if "type" in lacking:
+        lacking[spelling] = lacking.pop("type")
+    place = "`type`" if path == ("type",) else rf"\$\.{'.'.join(path)}"
+    table = orders(lake_on(memory()))
+
+    schema_change_from_json(change)
+    with pytest.raises(InvalidChangeError, match=place):
+        schema_change_from_json(lacking)
+    with pytest.raises(InvalidInputError, match=place):
+        table.alter([lacking])
+    with pytest.raises(InvalidInputError, match=path[-1]):
+        read(lacking, SchemaChange)
+    assert table.state.version == 0
+
+
+def test_every_change_with_a_required_member_is_listed() -> None:
+    needing = {
+        kind.__struct_config__.tag
+        for kind in get_args(SchemaChange)
+        if any(each.required for each in msgspec.structs.fields(kind))
+    }
+
+    assert {each["type"] for each in _REQUIRED} == needing
+
+
+@pytest.mark.parametrize("value", [0, 1, "true", "", [], {}])
+def test_a_nullability_that_is_no_boolean_is_rejected(value: Any) -> None:
+    change = {"type": "updateColumnNullability", "fieldNames": ["a"], "newNullability": value}
+
+    with pytest.raises(InvalidChangeError, match=r"\$\.newNullability: is .*, neither true"):
+        schema_change_from_json(change)
+
+
+def test_a_restored_column_is_named_by_its_path_or_its_id() -> None:
+    table = orders(lake_on(memory()))
+
+    for change in ({"type": "undropColumn"}, {"type": "undropColumn", "fieldNames": []}):
+        with pytest.raises(InvalidChangeError, match="fieldNames and fieldId are both missing"):
+            table.alter([change])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        UpdateColumnNullability(("day",), None),  # type: ignore[arg-type]
+        AddColumn(("n",), None),  # type: ignore[arg-type]
+        AddColumn(None, "INT"),  # type: ignore[arg-type]
+        RenameColumn(("day",), None),  # type: ignore[arg-type]
+        SetOption("k", None),  # type: ignore[arg-type]
+        UpdateColumnPosition(None),  # type: ignore[arg-type]
+        UpdateColumnPosition(Move("day", "AFTER")),
+    ],
+)
+def test_a_change_object_without_a_required_member_is_rejected(change: SchemaChange) -> None:
+    table = orders(lake_on(memory()))
+
+    with pytest.raises(InvalidInputError):
+        table.alter([change])
+    assert table.state.version == 0
 
 
 def test_the_wrappers_of_the_dlf_page_are_read() -> None:

@@ -29,6 +29,9 @@ REFUSED_QUIRKS = {
 }
 """Cases in which Paimon corrupts by accident: the change is rejected instead."""
 
+NULLABILITY_WITHOUT_VALUE = {"action": "updateColumnNullability", "fieldNames": ["a"]}
+"""Paimon's Java reads this as NOT NULL; a value that nobody gave is rejected instead."""
+
 
 def schema_of(file: dict[str, Any]) -> Schema:
     return Schema(
@@ -80,19 +83,21 @@ def test_an_accident_of_paimon_is_refused(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", TYPES["createTable"])
 def test_a_table_is_created_as_in_paimon(case: dict[str, Any]) -> None:
-    asked = schema_from_json(case["schema"])
-
     if "schema" in case["expect"]:
-        assert create_schema(asked) == schema_of(case["expect"]["schema"])
+        created = create_schema(schema_from_json(case["schema"]))
+        assert created == schema_of(case["expect"]["schema"])
         return
     with pytest.raises(InvalidChangeError) as refusal:
-        create_schema(asked)
+        create_schema(schema_from_json(case["schema"]))
     assert refusal.value.kind == case["expect"]["kind"]
 
 
 @pytest.mark.parametrize("case", TYPES["schemaChangeJson"])
 def test_a_change_reads_and_writes_as_in_paimon(case: dict[str, Any]) -> None:
-    if "json" in case["expect"]:
+    if case["input"] == NULLABILITY_WITHOUT_VALUE:
+        with pytest.raises(InvalidChangeError, match=r"\$\.newNullability: is missing"):
+            schema_change_from_json(case["input"])
+    elif "json" in case["expect"]:
         change = schema_change_from_json(case["input"])
         assert schema_change_to_json(change, discriminator="action") == case["expect"]["json"]
     elif "type" in case["input"]:

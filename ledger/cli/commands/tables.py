@@ -14,7 +14,7 @@ from ledger.cli.exits import UsageError
 from ledger.cli.options import CommitFlags, LedgerFlags, TableName, tables_of
 from ledger.cli.output import Screen
 from ledger.cli.phrases import again
-from ledger.decide.change_json import schema_from_json
+from ledger.decide.schema_json import schema_from_json
 from ledger.events.table import TableCreated
 from ledger.ledger import Ledger
 from ledger.log.request import Appended

@@ -293,3 +293,30 @@ def test_between_two_schemas_lie_their_keys_and_the_highest_id() -> None:
     assert list(schema_events(evolve(after, highest_field_id=9), evolve(after, id=2))) == [
         SchemaNamed(2)
     ]
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"highestFieldId": 0}, r"schema-0: \$\.highestFieldId: is 0, below the id"),
+        ({"partitionKeys": ["nope"]}, r"schema-0: \$\.partitionKeys: 'nope' is no column"),
+        ({"primaryKeys": ["nope"]}, r"schema-0: \$\.primaryKeys: 'nope' is no column"),
+        ({"id": 0}, r"schema-0: \$\.fields\[1\]: column .* has the id 0 of column"),
+        ({"name": "same"}, r"schema-0: \$\.fields\[1\]\.name: 'same' is the name of"),
+    ],
+)
+def test_a_table_whose_schema_contradicts_itself_is_rejected(
+    tmp_path: Path, changed: dict[str, Any], message: str
+) -> None:
+    source = tmp_path / "source"
+    shutil.copytree(DATA / "pypaimon_wh/ledger.db/append_part", source)
+    file = source / "schema/schema-0"
+    document = json.loads(file.read_text("utf-8"))
+    for key, value in changed.items():
+        document[key] = value
+        if key in {"id", "name"}:
+            document["fields"] = [{**each, key: value} for each in document["fields"]]
+    file.write_text(json.dumps(document), "utf-8")
+
+    with pytest.raises(InvalidInputError, match=message):
+        taken(lake_on(memory()), source)
