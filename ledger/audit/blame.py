@@ -1,7 +1,8 @@
 """Blame: for each part of a table, the commits that set its current value.
 
-An event is a cause if the part would differ without it. A value that was set again without a change
-has no single cause: the event that set it first is named, but does not count as a cause.
+An event is a cause if the part would differ without its transaction, of whose values for one part
+only the last counts. A value that a later transaction set again has no single cause: the event that
+set it first is named, but does not count as a cause.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Origin:
             with `of element` and the like for nested parts; `value` for settings.
         value: The current value as text; None for no value.
         cause: The first event that set the current value, after any other value.
-        repeats: Number of later events that set the same value again.
+        repeats: Number of later transactions that set the same value again.
     """
 
     aspect: str
@@ -72,7 +73,10 @@ class Blame:
 
     @property
     def causes(self) -> tuple[Cause, ...]:
-        """The events without which it would differ, nested columns included; oldest first."""
+        """The events of transactions without which it would differ, nested columns included.
+
+        Oldest first.
+        """
         found = [*self.around, *(each.cause for each in self.origins if not each.repeats)]
         found += [each for member in self.members for each in member.causes]
         if self.died is not None:

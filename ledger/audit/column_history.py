@@ -77,27 +77,19 @@ class Cause(Struct, frozen=True, gc=False):
         return hash((self.version, self.transaction))
 
 
-class CurrentValue(Struct, gc=False):
+class CurrentValue(Struct, frozen=True, gc=False):
     """Current value of an aspect or setting, and the event that set it.
 
     Attributes:
         value: The current value.
         cause: The first event that set the current value, after any other value.
-        repeats: Number of later events that set the same value again; if there are any, removing
-            a single event would not change the value.
+        repeats: Number of later transactions that set the same value again; if there are any,
+            removing a single transaction would not change the value.
     """
 
     value: Any
     cause: Cause
     repeats: int = 0
-
-    def sets(self, value: Any, cause: Cause) -> bool:
-        """Set the value; return whether it changed."""
-        if value == self.value:
-            self.repeats += 1
-            return False
-        self.value, self.cause, self.repeats = value, cause, 0
-        return True
 
 
 MOST_NAMES: Final = 20
@@ -214,6 +206,7 @@ class ColumnHistories:
         self._gone: dict[int, None] = {}
         self._highest = self._highest_before = -1
         self._place = 0
+        self._before: dict[Cell, CurrentValue | None] = {}
         self._builder: TableBuilder | None = None
 
     def take(self, commits: Iterable[Commit[TableEvent]]) -> None:
@@ -225,6 +218,7 @@ class ColumnHistories:
                 self._builder.begin(commit.version, commit.time_millis)
             self._highest_before = self._highest
             for self._place, transaction in enumerate(commit.transactions):
+                self._before.clear()
                 if self._builder is not None:
                     self._builder.add(transaction)
                 for fact in transaction.events:
@@ -274,14 +268,30 @@ class ColumnHistories:
             self._set_setting((*cell, number), value, cause)
 
     def _set_setting(self, cell: Cell, value: Any, cause: Cause) -> None:
-        there = self.settings.get(cell)
+        held = self._value_after(cell, self.settings.get(cell), value, cause)
         if value is None:
             # Tags come and go by the thousand.
             self.settings.pop(cell, None)
-        elif there is None:
-            self.settings[cell] = CurrentValue(value, cause)
         else:
-            there.sets(value, cause)
+            self.settings[cell] = held
+
+    def _set_aspect(self, history: ColumnHistory, aspect: Aspect, value: Any, cause: Cause) -> bool:
+        """Set an aspect of a column; return whether the event changed it."""
+        there = history.aspects[aspect]
+        cell = ("column", history.field_id, *aspect)
+        history.aspects[aspect] = self._value_after(cell, there, value, cause)
+        return bool(there.value != value)
+
+    def _value_after(
+        self, cell: Cell, there: CurrentValue | None, value: Any, cause: Cause
+    ) -> CurrentValue:
+        """Return the value that an event leaves; of a transaction's values only the last counts."""
+        before = self._before.setdefault(cell, there)
+        if before is not None and before.value == value:
+            return CurrentValue(value, before.cause, before.repeats + 1)
+        if there is not None and there.value == value:
+            return there
+        return CurrentValue(value, cause)
 
     # Columns.
 
@@ -428,7 +438,7 @@ class ColumnHistories:
 
     def _apply_rename(self, fact: ColumnRenamed, cause: Cause) -> None:
         history = self.by_id[fact.field_id]
-        if history.aspects["name",].sets(fact.new_name, cause):
+        if self._set_aspect(history, ("name",), fact.new_name, cause):
             self._add_name(history, fact.new_name, cause)
             self._record_touch(history, cause)
 
@@ -457,20 +467,21 @@ class ColumnHistories:
         history = self.by_id[fact.field_id]
         rest = fact.field_names[history.depth :]
         wanted = type_from_wire(fact.new_data_type)
-        nullable = history.aspects["nullability", *rest]
         if (
             wanted.depth
             or (history.field_id, rest) in self.orders
             or _nested_aspects(history, rest)
         ):
             self._end_nested_histories(history, rest, cause)
-            held = nullable
+            held = history.aspects["nullability", *rest]
             self._record_types(history, rest, wanted, cause)
             history.aspects["nullability", *rest] = held
             self._record_touch(history, cause)
-        elif history.aspects["type", *rest].sets(_type_text(wanted), cause):
+        elif self._set_aspect(history, ("type", *rest), _type_text(wanted), cause):
             self._record_touch(history, cause)
-        if not fact.keep_nullability and nullable.sets(wanted.nullable, cause):
+        if not fact.keep_nullability and self._set_aspect(
+            history, ("nullability", *rest), wanted.nullable, cause
+        ):
             self._record_touch(history, cause)
 
     def _end_nested_histories(self, history: ColumnHistory, rest: Path, cause: Cause) -> None:
@@ -491,17 +502,17 @@ class ColumnHistories:
     def _apply_nullability(self, fact: ColumnNullabilityUpdated, cause: Cause) -> None:
         history = self.by_id[fact.field_id]
         rest = fact.field_names[history.depth :]
-        if history.aspects["nullability", *rest].sets(fact.new_nullability, cause):
+        if self._set_aspect(history, ("nullability", *rest), fact.new_nullability, cause):
             self._record_touch(history, cause)
 
     def _apply_comment(self, fact: ColumnCommentUpdated, cause: Cause) -> None:
         history = self.by_id[fact.field_id]
-        if history.aspects["comment",].sets(fact.new_comment, cause):
+        if self._set_aspect(history, ("comment",), fact.new_comment, cause):
             self._record_touch(history, cause)
 
     def _apply_default(self, fact: ColumnDefaultValueUpdated, cause: Cause) -> None:
         history = self.by_id[fact.field_id]
-        if history.aspects["default",].sets(fact.new_default_value, cause):
+        if self._set_aspect(history, ("default",), fact.new_default_value, cause):
             self._record_touch(history, cause)
 
     def _apply_move(self, fact: ColumnMoved, cause: Cause) -> None:
@@ -539,14 +550,14 @@ class ColumnHistories:
             if history is None or history.died is not None:
                 self._add_column(column, parent, hops, cause)
                 continue
-            if history.aspects["name",].sets(column.name, cause):
+            if self._set_aspect(history, ("name",), column.name, cause):
                 self._add_name(history, column.name, cause)
                 self._record_touch(history, cause)
             for aspect, value in (
                 ("comment", column.description),
                 ("default", column.default_value),
             ):
-                if history.aspects[aspect,].sets(value, cause):
+                if self._set_aspect(history, (aspect,), value, cause):
                     self._record_touch(history, cause)
             self._replace_type(history, (), column.type, cause)
         order.replace_order([each.id for each in fields], cause)
@@ -560,7 +571,7 @@ class ColumnHistories:
             self._record_types(history, rest, data_type, cause)
             self._record_touch(history, cause)
             return
-        if history.aspects["nullability", *rest].sets(data_type.nullable, cause):
+        if self._set_aspect(history, ("nullability", *rest), data_type.nullable, cause):
             self._record_touch(history, cause)
         match data_type:
             case RowType(fields=fields):
@@ -718,22 +729,49 @@ class MemberOrder:
             del self._steps[:MOST_STEPS]
 
     def causes(self) -> Iterator[Cause]:
-        """Yield the moves without which the order would be another one, oldest first."""
+        """Yield the moves of transactions without which the order would differ, oldest first."""
         order = list(self._base)
-        for index, step in enumerate(self._steps):
-            if step.cause is not None and self._affects_final_order(index, order):
-                yield step.cause
-            step.on(order)
+        start = 0
+        for span in self._transaction_spans():
+            for step in self._steps[start : span.start]:
+                step.on(order)
+            start = span.start
+            moves = [at for at in span if self._steps[at].cause is not None]
+            if self._affects_final_order(moves, order):
+                yield from self._effective_moves(moves, order)
 
-    def _affects_final_order(self, index: int, before: list[int]) -> bool:
-        """Return whether the final order would differ without one step."""
+    def _transaction_spans(self) -> Iterator[range]:
+        """Yield the span of each transaction's steps, from its first move to its last."""
+        spans: dict[tuple[int, str], range] = {}
+        for at, step in enumerate(self._steps):
+            if step.cause is not None:
+                key = step.cause.version, step.cause.transaction
+                spans[key] = range(spans[key].start if key in spans else at, at + 1)
+        return iter(spans.values())
+
+    def _effective_moves(self, moves: list[int], before: list[int]) -> Iterator[Cause]:
+        """Yield the moves of a transaction that matter alone, or else those that moved a member."""
+        order, moved, needed = list(before), [], []
+        for at in range(moves[0], moves[-1] + 1):
+            earlier, cause = list(order), self._steps[at].cause
+            self._steps[at].on(order)
+            if cause is None:
+                continue
+            if order != earlier:
+                moved.append(cause)
+            if self._affects_final_order([at], earlier):
+                needed.append(cause)
+        yield from needed or moved
+
+    def _affects_final_order(self, moves: list[int], before: list[int]) -> bool:
+        """Return whether the final order would differ without some steps, the first one next."""
         one, two = list(before), list(before)
-        self._steps[index].on(one)
-        for step in self._steps[index + 1 :]:
-            if one == two:
+        for at in range(moves[0], len(self._steps)):
+            if at > moves[-1] and one == two:
                 return False
-            step.on(one)
-            step.on(two)
+            self._steps[at].on(one)
+            if at not in moves:
+                self._steps[at].on(two)
         return one != two
 
 
