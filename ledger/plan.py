@@ -109,7 +109,7 @@ class ChangePlan:
     @property
     def differences(self) -> tuple[DiffRow, ...]:
         """Return the differences in schema, options and layout."""
-        return tuple(differences(self.before, self.after))
+        return tuple(differences(self.before, self.after, "id"))
 
 
 def plan_changes(

@@ -30,13 +30,14 @@ from ledger.opening.context import Progress, no_progress
 from ledger.state.table import TableState
 from ledger.table_at import TableAt
 from ledger.table_branch import Paths, TableBranch
-from ledger.table_handle import TableHandle
+from ledger.table_handle import TableHandle, handle_of
 
 # Modules that only some calls need are imported by those calls, so that reading starts fast.
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from ledger.audit.column_migration import ColumnMatch
     from ledger.audit.difference import TableDiff
     from ledger.audit.entries import Entry
     from ledger.audit.undo import Undoing
@@ -167,11 +168,14 @@ class Table:
         instant = instant_from_arguments(
             version=version, timestamp=timestamp, snapshot=snapshot, tag=tag
         )
+        asked = {"snapshot": snapshot, "tag": tag, "branch": branch}
+        named = {kind: name for kind, name in asked.items() if name is not None}
         if branch is None:
-            return TableAt(*self._handle.instant(head, instant), self._handle)
+            return TableAt(*self._handle.instant(head, instant), self._handle, named=named)
         if isinstance(instant, SnapshotInstant | TagInstant):
             raise InvalidInputError(f"{instant} and branch {branch} were both named; name one")
-        return TableAt(*self._handle.branch_instant(head, instant, branch), self._handle)
+        found = self._handle.branch_instant(head, instant, branch)
+        return TableAt(*found, self._handle, named=named)
 
     @property
     def schema(self) -> Schema:
@@ -369,8 +373,13 @@ class Table:
         """
         return self._handle.plan(changes)
 
+    @validate_arguments(match=its.one_of("id", "name").or_none())
     def diff(
-        self, before: TableAt | Table | int, after: TableAt | Table | int | None = None
+        self,
+        before: TableAt | Table | int,
+        after: TableAt | Table | int | None = None,
+        *,
+        match: ColumnMatch | None = None,
     ) -> TableDiff:
         """Return the differences between two versions of this table, or two tables.
 
@@ -380,6 +389,7 @@ class Table:
         Args:
             before: A `TableAt`, a version, or another table at its newest version.
             after: The same; None for this table at its newest version.
+            match: "id" or "name", to match the columns by that instead.
 
         Raises:
             NotFoundError: The version does not exist.
@@ -393,16 +403,26 @@ class Table:
             >>> orders.diff(0).to_json()
             [{'type': 'renameColumn', 'fieldNames': ['addr'], 'newName': 'address'}]
         """
-        from ledger.audit.difference import TableDiff
+        from ledger.audit.difference import DiffSide, TableDiff
+        from ledger.audit.migration import default_column_match
 
-        one, two = self._state_to_compare(before), self._state_to_compare(after)
-        return TableDiff(one, two, past=partial(self._handle.past_columns, one))
+        ends = [self._instant_to_compare(each) for each in (before, after)]
+        one, two = (evolve(each.state, schema=each.schema) for each in ends)
+        first, second = (
+            DiffSide(str(handle_of(each).identifier), each.version, each.named) for each in ends
+        )
+        return TableDiff(
+            one,
+            two,
+            match=match or default_column_match(one, two),
+            sides=(first, second),
+            past=partial(handle_of(ends[0]).past_columns, one),
+        )
 
-    def _state_to_compare(self, given: TableAt | Table | int | None) -> TableState:
+    def _instant_to_compare(self, given: TableAt | Table | int | None) -> TableAt:
         if isinstance(given, Table):
-            return given.state
-        at = given if isinstance(given, TableAt) else self.at(version=given)
-        return evolve(at.state, schema=at.schema)
+            return given.at()
+        return given if isinstance(given, TableAt) else self.at(version=given)
 
     @validate_arguments(column=its.column.or_none())
     def blame(self, column: str | Sequence[str] | None = None) -> Blames:
@@ -650,7 +670,8 @@ class Table:
         """
         from ledger.table_writes import plan_revert
 
-        return plan_revert(self._handle, self._state_to_compare(to))
+        at = self._instant_to_compare(to)
+        return plan_revert(self._handle, evolve(at.state, schema=at.schema))
 
     def revert(self, to: TableAt | int, **options: Unpack[CommitOptions]) -> Appended[TableState]:
         """Restore the schema, options and layout of an earlier version by a new commit.
@@ -672,7 +693,8 @@ class Table:
         """
         from ledger.table_writes import revert
 
-        return revert(self._handle, self._state_to_compare(to), options)
+        at = self._instant_to_compare(to)
+        return revert(self._handle, evolve(at.state, schema=at.schema), options)
 
     @validate_arguments(files=FILES)
     def append(

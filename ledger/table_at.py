@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
+from attrs import field, frozen
 
 from ledger.model import arguments as its
 from ledger.model.arguments import validate_arguments
@@ -32,11 +32,13 @@ class TableAt:
         state: The table's complete state: schema, options, snapshots, tags, branches and owner.
         schema: The schema to read with: for a snapshot or tag the snapshot's, else the one that was
             current then.
+        named: The snapshot, tag or branch that was requested, by its kind: `{"tag": "v1"}`.
     """
 
     state: TableState
     schema: Schema
     _handle: TableHandle
+    named: Mapping[str, str | int] = field(factory=dict, kw_only=True, eq=False)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(version={self.version}, columns={self.schema.names})"

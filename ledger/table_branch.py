@@ -97,7 +97,7 @@ class TableBranch:
         """
         instant = instant_from_arguments(version=version, timestamp=timestamp)
         found = self._handle.branch_instant(self._handle.state, instant, self.name)
-        return TableAt(*found, self._handle)
+        return TableAt(*found, self._handle, named={"branch": self.name})
 
     @validate_arguments(
         snapshot=its.whole.or_none(),

@@ -268,6 +268,7 @@ EXAMPLES: Mapping[str, str] = {
     "TableAt": 'orders.at(tag="v1").totals.record_count',
     "TableAt.files": "orders.at().files[0].path",
     "TableAt.head": "visits.at().head(1)",
+    "TableAt.named": 'orders.at(tag="v1").named',
     "TableAt.options": "orders.at().options",
     "TableAt.plan": 'orders.at().plan("id > 7").files',
     "TableAt.scan": 'visits.at().scan("id > 1").to_arrow()',

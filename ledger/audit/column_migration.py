@@ -3,14 +3,15 @@
 Each planned change is folded at once, by the fold that replays it later, so that every change uses
 the names that columns have at its point.
 
-Two instants of one table are compared by field id. Ids of two different tables are unrelated, so
-their columns are compared by name, and the remaining ones by id if the types are equal, too.
+Two instants of one table are matched by field id. Ids of two different tables are unrelated, so
+that their columns are matched by name unless ids are requested.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
 
 import attrs
 from attrs import define, field, frozen
@@ -57,6 +58,10 @@ from ledger.state.schema_builder import SchemaBuilder
 Path = tuple[str, ...]
 Level = tuple[int | str | None, ...]
 """Key of a struct: id of its nearest named field, then `element` or `value`; (None,) on top."""
+
+
+ColumnMatch = Literal["id", "name"]
+"""Rule by which the columns of two schemas are matched: their field ids, or their names."""
 
 
 @define
@@ -476,7 +481,7 @@ class AlignedSchema:
 
 
 def align_schema(
-    before: Schema, after: Schema, past: PastColumns, *, is_one_table: bool
+    before: Schema, after: Schema, past: PastColumns, *, match: ColumnMatch
 ) -> AlignedSchema:
     """Return `after` in the ids of `before`.
 
@@ -484,14 +489,14 @@ def align_schema(
         before: The earlier schema.
         after: The later one.
         past: The columns that the table had up to the earlier one, which can be restored.
-        is_one_table: True if both schemas are of one table.
+        match: "id" for schemas of one table, "name" for those of tables with unrelated ids.
 
     Example:
         >>> one, two = Schema.of({"a": "INT", "b": "INT"}), Schema.of({"b": "INT", "c": "INT"})
         >>> [
         ...     each.id
         ...     for each in align_schema(
-        ...         one, two, PastColumns(), is_one_table=False
+        ...         one, two, PastColumns(), match="name"
         ...     ).schema.fields
         ... ]
         [1, 2]
@@ -500,7 +505,7 @@ def align_schema(
         found for each in before.fields for found in (each.id, *walk_ids(each.type))
     )
     aligner = _SchemaAligner(
-        before.highest_field_id, before.field_id_policy, past, existing, is_one_table=is_one_table
+        before.highest_field_id, before.field_id_policy, past, existing, match=match
     )
     fields = aligner.members(before.fields, after.fields)
     fields = aligner.number(fields)
@@ -526,7 +531,7 @@ class _SchemaAligner:
     policy: FieldIdPolicy
     past: PastColumns
     existing: frozenset[int]
-    is_one_table: bool = field(kw_only=True)
+    match: ColumnMatch = field(kw_only=True)
     ids: dict[int, int] = field(factory=dict)
     """The earlier or new id for each later id."""
     _next: int = 0
@@ -541,7 +546,7 @@ class _SchemaAligner:
     def _matching_members(
         self, before: Sequence[DataField], after: Sequence[DataField]
     ) -> dict[int, DataField]:
-        if self.is_one_table:
+        if self.match == "id":
             old = {each.id: each for each in before}
             return {
                 each.id: old[each.id]
@@ -549,25 +554,18 @@ class _SchemaAligner:
                 if each.id in old and has_compatible_shape(old[each.id].type, each.type)
             }
         named = {each.name: each for each in before}
-        pairs = {
+        return {
             each.id: named[each.name]
             for each in after
             if each.name in named and has_compatible_shape(named[each.name].type, each.type)
         }
-        taken = {each.id for each in pairs.values()}
-        left = {each.id: each for each in before if each.id not in taken}
-        for each in after:
-            counterpart = left.get(each.id)
-            if each.id not in pairs and counterpart is not None and counterpart.type == each.type:
-                pairs[each.id] = counterpart
-        return pairs
 
     def _align_member(self, old: DataField | None, new: DataField) -> DataField:
         if old is not None:
             self.ids[new.id] = old.id
             return attrs.evolve(new, id=old.id, type=self._align_type(old.type, new.type))
         own = [new.id, *walk_ids(new.type)]
-        if self.is_one_table and all(each > self.highest for each in own):
+        if self.match == "id" and all(each > self.highest for each in own):
             self.ids |= {each.id: each.id for each in walk_fields([new])}
             return new
         gone = self._find_dropped(new)
@@ -578,7 +576,7 @@ class _SchemaAligner:
 
     def _find_dropped(self, column: DataField) -> DataField | None:
         """Return the dropped column that a column restores, in restored form; None if it cannot."""
-        if not self.is_one_table or column.id > self.highest:
+        if self.match == "name" or column.id > self.highest:
             return None
         found = self.past.by_id(column.id)
         if found is None or not has_compatible_shape(found.field.type, column.type):
@@ -604,7 +602,7 @@ class _SchemaAligner:
     def number(self, fields: tuple[DataField, ...]) -> tuple[DataField, ...]:
         """Return columns with new ids for those whose own ids are not available."""
         kept = (each for member in fields for each in (member.id, *walk_ids(member.type)))
-        self._next = max(self.highest, *kept, 0) + 1 if self.is_one_table else self.highest + 1
+        self._next = max(self.highest, *kept, 0) + 1 if self.match == "id" else self.highest + 1
         return self._number_fields(fields)
 
     def _number_fields(self, fields: tuple[DataField, ...]) -> tuple[DataField, ...]:

@@ -15,7 +15,13 @@ from attrs import frozen
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from ledger.audit.column_migration import AlignedSchema, ColumnSteps, align_schema, column_steps
+from ledger.audit.column_migration import (
+    AlignedSchema,
+    ColumnMatch,
+    ColumnSteps,
+    align_schema,
+    column_steps,
+)
 from ledger.decide.format_rules import BoundNames, ReadableReach
 from ledger.decide.table import PendingTableChanges
 from ledger.events import SchemaChange, TableEvent
@@ -42,6 +48,7 @@ from ledger.model.schema import Schema
 from ledger.model.types import type_places
 from ledger.state.columns import PastColumns
 from ledger.state.declared_formats import Rules
+from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
 
@@ -85,7 +92,8 @@ def _spec_changes(
         current = spec
     if not goes_on:
         kept = _preceding_empty_spec(current, target.spec, new_ids)
-        yield from _spec_update_change(current, kept, sources, new_ids)
+        # What is kept has the earlier ids already.
+        yield from _spec_update_change(current, kept, sources, {})
         current = kept
     yield from _spec_update_change(current, target.spec, sources, new_ids)
 
@@ -265,12 +273,29 @@ class Migration:
         return tuple(change for batch in self.batches for change in batch)
 
 
+def default_column_match(before: TableState, after: TableState) -> ColumnMatch:
+    """Return the rule to match columns: ids where they mean the same in both states, else names.
+
+    They do in states of one table, and of tables that were imported from one Iceberg table.
+    """
+    if before.table_id == after.table_id:
+        return "id"
+    sources = [
+        state.origin.table_uuid
+        for state in (before, after)
+        if isinstance(state.origin, IcebergOrigin) and state.origin.table_uuid is not None
+    ]
+    return "id" if len(sources) > len(set(sources)) else "name"
+
+
 def plan_migration(
-    before: TableState, after: TableState, past: PastColumns | None = None
+    before: TableState,
+    after: TableState,
+    past: PastColumns | None = None,
+    match: ColumnMatch | None = None,
 ) -> Migration:
     """Return the changes of schema and layout that lead from one state to another.
 
-    Columns of one table are matched by field id, regardless of names; those of two tables by name.
     Snapshots and tags are excluded.
 
     Args:
@@ -278,10 +303,12 @@ def plan_migration(
         after: The second state.
         past: The columns that the table had up to the first state, which can be restored under
             their ids; None to restore none.
+        match: The rule to match columns; None for the default of the two states.
     """
     known = PastColumns() if past is None else past
-    is_one_table = before.table_id == after.table_id
-    aligned = align_schema(before.schema, after.schema, known, is_one_table=is_one_table)
+    aligned = align_schema(
+        before.schema, after.schema, known, match=match or default_column_match(before, after)
+    )
     target = attrs.evolve(after, schema=aligned.schema)
     refusals: list[str] = []
     first: tuple[Batch, ...] = ()

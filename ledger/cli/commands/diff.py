@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -32,12 +32,16 @@ def diff(
     partitions: Annotated[
         bool, Parameter(negative="", help="Also compare partitions; reads the list of live files.")
     ] = False,
+    match: Annotated[
+        Literal["id", "name"] | None,
+        Parameter(help="Match columns by field id or by name, whichever tables are compared."),
+    ] = None,
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Compare two versions of a table, or two tables.
 
-    Columns of one table are compared by field id, so that renames and moves are recognized; columns
-    of two tables are compared by name. In JSON, `changes` is a list that `alter --changes` accepts.
+    Columns of one table are matched by field id, so that renames and moves are recognized; columns
+    of two tables are matched by name. In JSON, `changes` is a list that `alter --changes` accepts.
 
     Example:
         lakeledger diff shop.flights tag:january
@@ -47,13 +51,13 @@ def diff(
     lake = place.open()
     table = lake.table(name)
     one, two = _table_at_text(lake, table, before), _table_at_text(lake, table, after)
-    found = table.diff(one, two)
+    found = table.diff(one, two, match=match)
     counted: list[_Partition] = []
     if partitions:
         sums = (partition_sums(each.state, each.files) for each in (one, two))
         counted = changed_partitions(*sums)
     place.screen.result(
-        _diff_document(name, found, counted), lambda to: _print_diff(to, name, found, counted)
+        _diff_document(name, found, counted), lambda to: _print_diff(to, found, counted)
     )
 
 
@@ -79,8 +83,9 @@ def _diff_document(name: str, found: TableDiff, counted: list[_Partition]) -> Do
     migration = found.migration
     document: dict[str, Any] = {
         "table": name,
-        "from": {"version": found.before.version},
-        "to": {"version": found.after.version},
+        "from": found.sides[0].to_json(),
+        "to": found.sides[1].to_json(),
+        "matchedBy": found.match,
         "changes": found.to_json(),
         "transactions": [len(each) for each in migration.batches],
         "refusal": migration.refusal,
@@ -97,15 +102,16 @@ def _diff_document(name: str, found: TableDiff, counted: list[_Partition]) -> Do
     return document
 
 
-def _print_diff(screen: Screen, name: str, found: TableDiff, counted: list[_Partition]) -> None:
-    screen.line(f"{name}: version {found.before.version} to {found.after.version}")
+def _print_diff(screen: Screen, found: TableDiff, counted: list[_Partition]) -> None:
+    one, two = found.sides
+    is_one_table = one.table == two.table
+    screen.line(f"{one.table}: {found.span}" if is_one_table else found.span)
     if not found:
         screen.line("  no differences")
     for change in found.changes:
         screen.line(f"  {in_words(change)}")
-    screen.table(
-        ("what", "before", "after"), [(each.what, each.before, each.after) for each in found.rows]
-    )
+    heads = ("before", "after") if is_one_table else (one.table, two.table)
+    screen.table(("what", *heads), [(each.what, each.before, each.after) for each in found.rows])
     screen.table(
         ("partition", "rows", "files", "rows then", "files then"),
         [(path, *old[:2], *new[:2]) for path, old, new in counted],
@@ -115,7 +121,8 @@ def _print_diff(screen: Screen, name: str, found: TableDiff, counted: list[_Part
         screen.line(f"alter would reject these changes: {migration.refusal}")
     elif len(migration.batches) > 1:
         screen.line(f"alter needs {len(migration.batches)} transactions for these changes")
-    for old, new in migration.new_ids.items():
+    # Ids of unrelated tables differ anyway.
+    for old, new in migration.new_ids.items() if found.match == "id" else ():
         screen.line(f"id {old} cannot be reused; the column would get id {new}")
 
 
