@@ -108,6 +108,8 @@ class ColumnHistory:
         added: The event that added it.
         back: The event that restored it last after a drop; None if none did.
         died: The event that dropped it or an enclosing column; None if it exists.
+        gaps: Its latest drops, each with the event that restored it; at most `MOST_NAMES`.
+        gap_count: Number of times that it was dropped and restored.
         aspects: Its aspects, with current value and cause.
         first_name: Its first name.
         names: Its latest names, each with the event that set it; at most `MOST_NAMES`.
@@ -124,6 +126,8 @@ class ColumnHistory:
     added: Cause
     back: Cause | None = None
     died: Cause | None = None
+    gaps: deque[tuple[Cause, Cause]] = field(factory=partial(deque, maxlen=MOST_NAMES), repr=False)
+    gap_count: int = 0
     aspects: dict[Aspect, CurrentValue] = field(factory=dict, repr=False)
     first_name: str = ""
     names: deque[tuple[str, Cause]] = field(factory=partial(deque, maxlen=MOST_NAMES), repr=False)
@@ -342,6 +346,8 @@ class ColumnHistories:
             history = ColumnHistory(column.id, parent, hops, depth, cause, first_name=column.name)
         else:
             # A restored column has the aspects of the event, whatever it had before.
+            history.gaps.append((history.died, cause))
+            history.gap_count += 1
             history.back, history.died = cause, None
             history.parent, history.hops, history.depth = parent, hops, depth
             self._gone.pop(column.id, None)

@@ -7,20 +7,26 @@ ones summarized by month, author and kind.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
-from ledger.audit.column_history import ColumnHistories, ColumnHistory, RequestedHistories
+from ledger.audit.column_history import (
+    Cause,
+    ColumnHistories,
+    ColumnHistory,
+    RequestedHistories,
+)
 from ledger.audit.entries import Entry
+from ledger.audit.snapshot_list import MOST_SNAPSHOTS, SnapshotList, SnapshotRow, is_expired
 from ledger.decide.operations import in_words
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
-from ledger.events.snapshots import BranchCommitted, SnapshotFacts
+from ledger.events.snapshots import BranchCommitted
 from ledger.model.errors import MissingDependencyError
 from ledger.model.messages import moment, printable_line, size
 from ledger.model.names import quote_path
@@ -40,7 +46,6 @@ MOST_COLUMNS: Final = 120
 MOST_SCHEMAS: Final = 25
 MOST_SCHEMA_COLUMNS: Final = 1_500
 MOST_PARTITIONS: Final = 40
-MOST_SNAPSHOTS: Final = 60
 MOST_POINTS: Final = 300
 MOST_EVENTS: Final = 12
 LONGEST_TEXT: Final = 300
@@ -82,12 +87,21 @@ class MonthSummary:
 
 @frozen
 class NamedTime:
-    """Segment of a bar: a period under one name, in per mille of the whole time."""
+    """Segment of a bar: a period under one name, in per mille of the whole time.
+
+    Attributes:
+        name: The column's name; empty while it was dropped.
+        left: The begin.
+        width: The length.
+        who: The name or the drop, with its author, in words.
+        kind: `name`, `other` for every second name, `gap` while the column was dropped.
+    """
 
     name: str
     left: float
     width: float
     who: str
+    kind: str
 
 
 @frozen
@@ -107,7 +121,8 @@ class SchemaPoint:
 
     schema_id: int
     time: str
-    columns: tuple[tuple[int, str, str], ...]
+    columns: tuple[tuple[int, str, str, str], ...]
+    has_comments: bool
 
 
 @frozen
@@ -123,7 +138,7 @@ class PartitionRow:
 
 @frozen
 class Curve:
-    """Growth of a number: points in a box of 1,000 by 200, and the maximum."""
+    """Growth of a number: corners of steps in a box of 1,000 by 200, and the maximum."""
 
     name: str
     points: str
@@ -141,6 +156,7 @@ class TransactionStatistics:
         people: Number of changes by author.
         kinds: Number of events by kind.
         total: Number of transactions.
+        greatest: The greatest numbers of rows and files of main.
     """
 
     changes: deque[Entry] = field(factory=lambda: deque(maxlen=NEWEST))
@@ -151,7 +167,7 @@ class TransactionStatistics:
     growth: list[tuple[int, int, int]] = field(factory=list)
     rows: int = 0
     files: int = 0
-    _every: int = 1
+    greatest: tuple[int, int] = (0, 0)
 
     def take(self, entry: Entry) -> None:
         """Add the next entry."""
@@ -165,6 +181,7 @@ class TransactionStatistics:
         if rows or files:
             self.rows += rows
             self.files += files
+            self.greatest = max(self.greatest[0], self.rows), max(self.greatest[1], self.files)
             self.growth.append((entry.time_millis, self.rows, self.files))
             if len(self.growth) > 2 * MOST_POINTS:
                 # The newest point is always kept.
@@ -231,30 +248,59 @@ def _bar_sort_key(
 
 
 def _column_bar(history: ColumnHistory, begin: int, end: int) -> Bar:
-    last = end if history.died is None else history.died.time_millis
-    names = history.names
-    stops = [*(cause.time_millis for _, cause in islice(names, 1, None)), last]
-
     def place(millis: int) -> float:
         return round(1000 * (millis - begin) / (end - begin), 1)
 
-    parts = tuple(
-        NamedTime(
-            text(name),
-            min(place(cause.time_millis), 998.0),
-            max(2.0, round(place(stop) - place(cause.time_millis), 1)),
-            text(f"{name}: since {moment(cause.time_millis)}, by {cause.author}"),
-        )
-        for (name, cause), stop in zip(names, stops, strict=True)
-    )
-    words = f"since {moment(history.added.time_millis)} by {history.added.author}"
-    if len(history.names) > 1:
-        words += "; before: " + ", ".join(name for name, _ in [*history.names][:-1][-5:])
-    if history.died is not None:
-        words += f"; dropped {moment(history.died.time_millis)} by {history.died.author}"
+    def part(name: str, since: int, until: int, words: str, kind: str) -> NamedTime:
+        left = min(place(since), 998.0)
+        return NamedTime(text(name), left, max(2.0, round(place(until) - left, 1)), words, kind)
+
     return Bar(
-        text(quote_path(history.path)), history.field_id, history.died is None, parts, text(words)
+        text(quote_path(history.path)),
+        history.field_id,
+        history.died is None,
+        tuple(part(*each) for each in _periods(history, end)),
+        text(_history_text(history)),
     )
+
+
+def _periods(history: ColumnHistory, end: int) -> Iterator[tuple[str, int, int, str, str]]:
+    """Yield the periods of a column: its names, and the times while it was dropped."""
+    last = end if history.died is None else history.died.time_millis
+    drops = {id(back): drop for drop, back in history.gaps}
+    names = [*history.names]
+    kinds, kind, previous = ("name", "other"), 1, ""
+    following: list[Cause | None] = [*(cause for _, cause in names[1:]), None]
+    for (name, cause), after in zip(names, following, strict=True):
+        until = last if after is None else after.time_millis
+        drop = None if after is None else drops.get(id(after))
+        words = text(f"{name}: since {moment(cause.time_millis)}, by {cause.author}")
+        stop = until if drop is None else drop.time_millis
+        if name != previous:
+            kind, previous = 1 - kind, name
+        yield name, cause.time_millis, stop, words, kinds[kind]
+        if drop is not None and after is not None:
+            yield "", stop, until, text(_gap_text(drop, after)), "gap"
+
+
+def _gap_text(drop: Cause, back: Cause) -> str:
+    return (
+        f"dropped {moment(drop.time_millis)} by {drop.author}, "
+        f"restored {moment(back.time_millis)} by {back.author}"
+    )
+
+
+def _history_text(history: ColumnHistory) -> str:
+    words = [f"since {moment(history.added.time_millis)} by {history.added.author}"]
+    earlier = [name for name, _ in history.names if name != history.name]
+    if earlier:
+        words.append("before: " + ", ".join([*dict.fromkeys(earlier)][-5:]))
+    if history.gap_count > len(history.gaps):
+        words.append(f"dropped and restored {history.gap_count} times")
+    words += [_gap_text(drop, back) for drop, back in [*history.gaps][-3:]]
+    if history.died is not None:
+        words.append(f"dropped {moment(history.died.time_millis)} by {history.died.author}")
+    return "; ".join(words)
 
 
 def newest_schemas(schemas: Iterable[Schema]) -> tuple[SchemaPoint, ...]:
@@ -263,14 +309,22 @@ def newest_schemas(schemas: Iterable[Schema]) -> tuple[SchemaPoint, ...]:
     room = MOST_SCHEMA_COLUMNS
     for schema in islice(schemas, MOST_SCHEMAS):
         columns = tuple(
-            (each.field.id, text(each.name), text(format_type(each.type)))
+            (
+                each.field.id,
+                text(each.name),
+                text(format_type(each.type)),
+                text(each.field.description or ""),
+            )
             for each in type_places(schema.fields)
             if each.field is not None
         )
         room -= len(columns)
         if found and room < 0:
             break
-        found.append(SchemaPoint(schema.id, moment(schema.time_millis), columns[:500]))
+        has_comments = any(comment for *_, comment in columns)
+        found.append(
+            SchemaPoint(schema.id, moment(schema.time_millis), columns[:500], has_comments)
+        )
     return tuple(found)
 
 
@@ -284,29 +338,37 @@ def largest_partitions(counted: dict[str, tuple[int, int, int]]) -> tuple[Partit
     )
 
 
-def growth_curves(growth: Sequence[tuple[int, int, int]]) -> tuple[Curve, ...]:
-    """Return the growth curves of rows and files."""
+def growth_curves(
+    growth: Sequence[tuple[int, int, int]], greatest: tuple[int, int] = (0, 0)
+) -> tuple[Curve, ...]:
+    """Return the growth of rows and files as steps: a number holds until the next change.
+
+    Args:
+        growth: Time, rows and files after each change, oldest first.
+        greatest: Greatest numbers of rows and files, if `growth` leaves changes out.
+    """
     if len(growth) < 2:  # noqa: PLR2004
         return ()
-    every = -(-len(growth) // MOST_POINTS)
+    every = -(-2 * len(growth) // MOST_POINTS)
     # The last point is always included, and only once.
     shown = [*growth[:-1:every], growth[-1]]
     return tuple(
-        _growth_curve(name, [(each[0], each[at]) for each in shown]) for at, name in _CURVES
+        _growth_curve(name, [(each[0], each[at + 1]) for each in shown], greatest[at])
+        for at, name in enumerate(("rows", "files"))
     )
 
 
-_CURVES: Final = ((1, "rows"), (2, "files"))
-
-
-def _growth_curve(name: str, points: Sequence[tuple[int, int]]) -> Curve:
+def _growth_curve(name: str, points: Sequence[tuple[int, int]], greatest: int) -> Curve:
     begin, end = points[0][0], max(points[-1][0], points[0][0] + 1)
-    most = max(1, *(value for _, value in points))
-    line = " ".join(
-        f"{1000 * (at - begin) / (end - begin):.1f},{200 - 200 * max(value, 0) / most:.1f}"
-        for at, value in points
-    )
-    return Curve(name, line, f"{points[-1][1]:,}", f"{most:,}")
+    most = max(1, greatest, *(value for _, value in points))
+    corners: list[str] = []
+    height = ""
+    for at, value in points:
+        x, before = f"{1000 * (at - begin) / (end - begin):.1f}", height
+        height = f"{200 - 200 * max(value, 0) / most:.1f}"
+        corners += [f"{x},{each}" for each in (before, height) if each]
+    shown = " ".join(corner for corner, _ in groupby(corners))
+    return Curve(name, shown, f"{points[-1][1]:,}", f"{most:,}")
 
 
 Sums = tuple[int, int, int]
@@ -337,14 +399,13 @@ def table_page(
         TransactionStatistics(),
         ColumnHistories(RequestedHistories(ids=there, newest=MOST_COLUMNS)),
     )
-    snapshots: list[dict[str, Any]] = []
+    snapshots = SnapshotList()
     for commit in commits:
         histories.take((commit,))
         for transaction in commit.transactions:
             entry = Entry("", commit, transaction)
             gathered.take(entry)
-            snapshots += _snapshot_rows(entry)
-            del snapshots[:-MOST_SNAPSHOTS]
+            snapshots.take(entry)
     begin = state.created_at
     points = newest_schemas(schemas)
     bars = column_bars(histories, begin, state.updated_at)
@@ -353,10 +414,12 @@ def table_page(
         "more_columns": histories.count - len(bars),
         "begin": moment(begin),
         "end": moment(state.updated_at),
-        "curves": growth_curves(gathered.growth),
+        "comment": text(state.schema.comment or ""),
+        "curves": growth_curves(_whole_growth(gathered, state), gathered.greatest),
         "partitions": largest_partitions(dict(partitions)),
         "more_partitions": max(0, len(partitions) - MOST_PARTITIONS),
-        "snapshots": snapshots[::-1],
+        "snapshots": [*map(_snapshot_cells, snapshots.rows(state))],
+        "more_snapshots": max(0, snapshots.count - MOST_SNAPSHOTS),
         "tags": _tag_rows(state),
         "schemas": points,
         "more_schemas": max(0, state.schema.id + 1 - len(points)),
@@ -443,21 +506,30 @@ def _render_page(
     )
 
 
-def _snapshot_rows(entry: Entry) -> list[dict[str, Any]]:
+def _whole_growth(gathered: TransactionStatistics, state: TableState) -> list[tuple[int, int, int]]:
+    """Return the growth from the table's creation, without rows, to its newest version."""
+    if not gathered.growth:
+        return []
+    first, last = gathered.growth[0], gathered.growth[-1]
+    begin = [(state.created_at, 0, 0)] if state.created_at < first[0] else []
+    now = [(state.updated_at, *last[1:])] if state.updated_at > last[0] else []
+    return [*begin, *gathered.growth, *now]
+
+
+def _snapshot_cells(row: SnapshotRow) -> SnapshotRow:
+    return evolve(row, text=text(row.text), author=text(row.author), status=text(row.status))
+
+
+def _tag_rows(state: TableState) -> list[tuple[str, str, int, str]]:
     return [
-        {
-            "version": entry.version,
-            "time": moment(entry.time_millis),
-            "what": text(in_words(event)),
-            "author": text(entry.transaction.author),
-        }
-        for event in entry.transaction.events
-        if isinstance(event, SnapshotFacts)
+        (
+            text(ref.name),
+            ref.ref_type,
+            ref.snapshot_id,
+            "keeps an expired snapshot" if is_expired(ref.snapshot_id, state) else "",
+        )
+        for ref in state.refs
     ]
-
-
-def _tag_rows(state: TableState) -> list[tuple[str, str, int]]:
-    return [(text(ref.name), ref.ref_type, ref.snapshot_id) for ref in state.refs]
 
 
 def _table_row(name: str, state: TableState) -> dict[str, Any]:

@@ -95,7 +95,7 @@ def plan_transaction_undo(
     target = merge.state(before, after, head)
     tags = tuple(_tag_changes(before, after, head, merge))
     merge.reasons += _irreversible_effects(before, after)
-    return _plan_to_target(head, target, tags, merge.reasons, past)
+    return _plan_to_target(head, target, tags, merge.reasons, past, merge.reverted)
 
 
 def plan_state_revert(
@@ -127,6 +127,7 @@ def _plan_to_target(
     tags: tuple[TagChange, ...],
     reasons: list[str],
     past: PastColumns | None,
+    reverted: Sequence[str] = (),
 ) -> Undoing:
     # After a conflict the target is not consistent.
     migration = Migration((), None, {}) if reasons else plan_migration(head, target, past)
@@ -146,7 +147,8 @@ def _plan_to_target(
                 "change; alter the table step by step"
             )
         elif not migration.batches and not tags:
-            reasons.append("none of its changes is left to undo")
+            since = f": {'; '.join(reverted)} since" if reverted else ""
+            reasons.append(f"none of its changes is left to undo{since}")
     return Undoing(head, target, migration, tags, tuple(reasons))
 
 
@@ -200,9 +202,15 @@ def _branch_effects(before: TableState, after: TableState) -> Iterator[str]:
 
 @define
 class _StateMerge:
-    """Three-way merge of states; collects the reasons for parts that cannot be reverted."""
+    """Three-way merge of states.
+
+    Attributes:
+        reasons: Reasons for parts that cannot be reverted.
+        reverted: Columns that were restored or dropped again since, in words.
+    """
 
     reasons: list[str] = field(factory=list)
+    reverted: list[str] = field(factory=list)
 
     def state(self, before: TableState, after: TableState, head: TableState) -> TableState:
         """Return the newest state with a transaction's changes of schema and layout reverted."""
@@ -280,6 +288,7 @@ class _StateMerge:
         """Return the merged members of one struct."""
         old, new = ({each.id: each for each in some} for some in (before, after))
         there = {each.id: each for each in now}
+        self._add_reverted(old, new, there, path)
         found: dict[int, DataField] = {}
         for each in now:
             if each.id in new and each.id not in old:
@@ -298,6 +307,22 @@ class _StateMerge:
             at = order.index(max(earlier, key=behind.__getitem__)) + 1 if earlier else 0
             order.insert(at, key)
         return tuple(found[each] for each in order if each in found)
+
+    def _add_reverted(
+        self,
+        old: Mapping[int, DataField],
+        new: Mapping[int, DataField],
+        there: Mapping[int, DataField],
+        path: tuple[str, ...],
+    ) -> None:
+        for key, each in there.items():
+            if key in old and key not in new:
+                name = quote_path((*path, each.name))
+                self.reverted.append(f"column {name} (id {key}), which it dropped, was restored")
+        for key, each in new.items():
+            if key not in old and key not in there:
+                name = quote_path((*path, each.name))
+                self.reverted.append(f"column {name} (id {key}), which it added, was dropped")
 
     def _add_changed_reason(self, path: tuple[str, ...]) -> None:
         self.reasons.append(

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import html
+import json
 import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ledger import AddColumn, DropColumn, RenameColumn, Schema, SetOption, Table
 from ledger.audit.listings import RunningSums, partition_sums
@@ -21,6 +26,7 @@ from ledger.audit.report import (
     table_page,
 )
 from ledger.events import ColumnAdded, TableEvent
+from ledger.events.snapshots import SnapshotCommitted
 from ledger.log import Commit
 from ledger.table_handle import handle_of
 from tests.evolution.folds import commit
@@ -154,6 +160,78 @@ def test_a_browser_runs_nothing_and_complains_of_nothing(table: Table, tmp_path:
     assert "CONSOLE" not in ran.stderr
 
 
+BROKEN_WORDS = """
+addEventListener("load", () => {
+  const frame = document.querySelector("iframe"), page = frame.contentDocument, found = [];
+  const walker = page.createTreeWalker(page.body, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    for (const match of node.data.matchAll(/[\\w.@]+/g)) {
+      const range = page.createRange();
+      range.setStart(node, match.index);
+      range.setEnd(node, match.index + match[0].length);
+      const lines = new Set([...range.getClientRects()].map(each => Math.round(each.top)));
+      if (lines.size > 1) found.push(match[0]);
+    }
+  }
+  const root = page.documentElement;
+  const said = document.createElement("pre");
+  said.id = "found";
+  said.textContent = JSON.stringify([found, root.scrollWidth - root.clientWidth]);
+  document.body.replaceChildren(said);
+});
+"""
+
+
+def broken_words(page: str, width: int, folder: Path) -> tuple[list[str], int]:
+    """Return the words that a page breaks at a width, and by how much it is too wide, in px."""
+    page = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)
+    frame = f'<iframe style="width:{width}px;height:900px" srcdoc="{html.escape(page)}"></iframe>'
+    file = folder / "frame.html"
+    file.write_text(
+        f"<!doctype html><meta charset=utf-8><body><script>{BROKEN_WORDS}</script>{frame}</body>",
+        "utf-8",
+    )
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
+    ran = subprocess.run(
+        ["chromium", *flags, f"--user-data-dir={folder}/profile", file.as_uri()],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    match = re.search(r'<pre id="found">(.*?)</pre>', ran.stdout, re.DOTALL)
+    assert match is not None, ran.stdout[-2000:]
+    words, overflow = json.loads(html.unescape(match[1]))
+    return words, overflow
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
+@pytest.mark.parametrize("look", ["phone", "screen", "print"])
+def test_no_word_is_broken_that_fits_a_line(look: str, tmp_path: Path) -> None:
+    long_name = "n" * 120
+    columns = {"id": "BIGINT NOT NULL", "day": "DATE", "customer_identification": "INT"}
+    table = orders(
+        lake_on(memory()), Schema.of({**columns, long_name: "INT"}, partition_keys=["day"])
+    )
+    author = "firstname.lastname@company.example"
+    table.append([data_file("a.parquet"), data_file("b.parquet", "2013-01-02")], author=author)
+    table.append([data_file("c.parquet")], author=author, message="registered after midnight")
+    table.create_tag("month-end", snapshot=1)
+    table.alter([AddColumn(("\u0639\u0645\u0648\u062f",), "STRING", "a comment of several words")])
+    table.expire_snapshots(before=2)
+    page = table.report()
+    if look == "print":
+        page = page.replace("@media print", "@media all")
+
+    words, overflow = broken_words(
+        page, {"phone": 390, "screen": 1280, "print": 718}[look], tmp_path
+    )
+
+    assert set(words) <= {long_name}
+    assert overflow <= 0
+
+
 def test_the_author_of_most_changes_is_listed_first() -> None:
     lake = lake_on(memory())
     table = orders(lake)
@@ -184,12 +262,30 @@ def test_what_a_page_has_no_room_for_is_counted() -> None:
     assert "2 older ones are not shown." in old.report()
 
 
-def test_a_curve_begins_at_the_first_commit_and_reaches_up_to_the_most() -> None:
+def test_a_curve_is_steps_from_the_first_commit_up_to_the_most() -> None:
     rows, files = growth_curves([(5, 10, 1), (6, 40, 2), (9, 20, 4)])
 
-    assert rows.points.split() == ["0.0,150.0", "250.0,0.0", "1000.0,100.0"]
+    # A number holds until the next commit: two corners a change, none where it stays.
+    assert rows.points.split() == [
+        *("0.0,150.0", "250.0,150.0", "250.0,0.0", "1000.0,0.0", "1000.0,100.0")
+    ]
     assert (rows.last, rows.greatest) == ("20", "40")
-    assert files.points.split() == ["0.0,150.0", "250.0,100.0", "1000.0,0.0"]
+    assert files.points.split() == [
+        *("0.0,150.0", "250.0,150.0", "250.0,100.0", "1000.0,100.0", "1000.0,0.0")
+    ]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 50), st.integers(0, 9), st.integers(0, 9)), min_size=2).map(
+        lambda some: sorted(some, key=lambda each: each[0])
+    )
+)
+def test_a_curve_has_no_slope(growth: list[tuple[int, int, int]]) -> None:
+    for curve in growth_curves(growth):
+        corners = [tuple(map(float, each.split(","))) for each in curve.points.split()]
+        for one, two in pairwise(corners):
+            assert one[0] == two[0] or one[1] == two[1]
+            assert one[0] <= two[0]
 
 
 @pytest.mark.parametrize("count", [2, MOST_POINTS, MOST_POINTS + 1, 2 * MOST_POINTS + 1])
@@ -198,3 +294,26 @@ def test_a_long_curve_shows_few_points_and_its_last_one_once(count: int) -> None
     points = rows.points.split()
     assert points[-1] == "1000.0,0.0"
     assert len(set(points)) == len(points) <= MOST_POINTS + 1
+
+
+def test_the_greatest_number_is_named_even_if_its_commit_has_no_point() -> None:
+    table = orders(lake_on(memory()))
+    # Many changes, of which only every so many keep a point.
+    (created,) = table.events()
+    peak = 3 * MOST_POINTS + 1
+    counts = [1_000_000 if each == peak else each % 7 + 1 for each in range(5 * MOST_POINTS)]
+    made = [created]
+    for version, (before, now) in enumerate(pairwise([0, *counts]), start=1):
+        fact = SnapshotCommitted(
+            snapshot_id=version,
+            schema_id=0,
+            commit_user="u",
+            total_record_count=now,
+            delta_record_count=now - before,
+            commit_kind="APPEND",
+        )
+        made.append(commit(version, fact))
+
+    page = table_page("shop.orders", table.state, made, table.schemas(), {})
+
+    assert "(at most 1,000,000)" in page
