@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 from attrs import frozen
@@ -22,8 +23,13 @@ from ledger import (
     UpdateColumnPosition,
     UpdateComment,
 )
+from ledger.audit.report import table_page
 from ledger.audit.snapshot_list import MOST_SNAPSHOTS
+from ledger.events import TableEvent
+from ledger.events.imported import SnapshotAdded
+from ledger.log import Codec
 from ledger.model.types import STRING, ArrayType, DataField, DataType, IntType, MapType, RowType
+from ledger.state import TableBuilder
 from tests.lakes import data_file, lake_on, memory, orders
 
 MEMBER = RowType([DataField(at, name, IntType()) for at, name in enumerate("mno")])
@@ -242,7 +248,10 @@ def test_a_table_without_comments_has_no_column_for_them() -> None:
 
 def snapshot_rows(table: Table) -> list[tuple[str, str, str]]:
     """Return id, state and text of the listed snapshots, newest first."""
-    page = table.report()
+    return listed_snapshots(table.report())
+
+
+def listed_snapshots(page: str) -> list[tuple[str, str, str]]:
     start = page.find('aria-label="Newest snapshots"')
     part = page[start : page.index("</table>", start)] if start >= 0 else ""
     cells = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in part.split("<tr>")[1:]]
@@ -362,3 +371,23 @@ def test_of_a_thousand_snapshots_the_newest_are_listed_and_the_others_counted() 
     assert sum(state == "expired" for _, state, _ in rows) == MOST_SNAPSHOTS - 12
     assert f"{1_001 - MOST_SNAPSHOTS:,} older ones are not shown." in page
     assert len(page.encode()) < 1_000_000
+
+
+def test_snapshots_of_an_imported_table_are_listed_with_those_that_were_removed() -> None:
+    codec: Codec[TableEvent] = Codec(TableEvent)
+    lines = (Path(__file__).parents[1] / "data/born/commits.jsonl").read_bytes().splitlines()
+    commits = [codec.decode(each, "a line") for each in lines]
+    builder = TableBuilder()
+    for each in commits:
+        builder.commit(each)
+    state = builder.freeze()
+    events = [f for c in commits for transaction in c.transactions for f in transaction.events]
+    added = [f.snapshot.snapshot_id for f in events if isinstance(f, SnapshotAdded)]
+
+    rows = listed_snapshots(table_page("shop.theirs", state, commits, [state.schema], {}))
+
+    states = {snapshot: status for snapshot, status, _ in rows if snapshot}
+    assert set(states) == set(map(str, added))
+    removed = {each for each in states if int(each) not in state.snapshot_ids}
+    assert {each for each, status in states.items() if "expired" in status} == removed
+    assert len(added) > 1
