@@ -97,7 +97,8 @@ def scan(
         residuals={
             table_uri(table, each.file.path): row_filter(each.residual, schema)
             for each in plan.files
-            if each.file.content == "data"
+            # PyIceberg never plans a file without rows.
+            if each.file.content == "data" and each.file.record_count
         },
     )
 
