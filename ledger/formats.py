@@ -40,6 +40,7 @@ Part = Literal[
     "command",
     "planned",
     "scan",
+    "column_names",
     "importer",
     "import_command",
     "engine_files",
@@ -59,6 +60,9 @@ Each gets a table as its `TableHandle` and a ledger as its `LedgerHandle`, never
   files that projecting the change would write; its optional attribute `warnings` is a function
   from the same arguments to known faults of readers;
 - `scan`: a function that reads the rows of a table at an instant, for `TableAt.scan`;
+- `column_names`: for `Table.add_files`, a function from a table's state and its history
+  (`ledger.decide.format_rules.History`) to the names that columns must have in new files where they
+  differ from the schema's, by field id;
 - `importer`: imports an external table into a ledger, or its new commits, for
   `Ledger.import_table`;
 - `import_command`: a function that adds a subcommand to `lakeledger import`;

@@ -19,6 +19,7 @@ from msgspec import UNSET
 from ledger.audit.undo import Undoing, plan_state_revert, plan_transaction_undo
 from ledger.decide import changes as table_changes
 from ledger.decide.changes import TableChange
+from ledger.decide.format_rules import declared_rules
 from ledger.decide.recorded_values import check_recorded_values
 from ledger.decide.table_options import MarkedColumns
 from ledger.events import TableEvent
@@ -26,6 +27,7 @@ from ledger.events.snapshots import NO_FILES, ChangesReference, ListingEvent, Sn
 from ledger.events.table import OwnerSet, ServingProtocol
 from ledger.files.change_lists import INLINE_LIMIT, commit_files, event_files, store_changes
 from ledger.files.snapshot_plan import SnapshotPlan
+from ledger.formats import part_if_any
 from ledger.history.older import on_branch, schemas, state_at_snapshot, states_around_transaction
 from ledger.log.personal_data import SidecarWriter, WriteContext
 from ledger.log.request import Appended, CommitOptions, annotate_interruption, fresh_id
@@ -363,14 +365,28 @@ def data_files(
     """Return the FileChanges that `Table.add_files` would register; only footers are read."""
     from ledger.files import register
 
+    state = handle.state
     return register.data_files(
         paths,
-        state=handle.state,
+        state=state,
         history=schemas(handle.log),
+        column_names=_names_in_new_files(handle, state),
         location=handle.folder,
         storage_options=dict(handle.storage_options),
         on_progress=on_progress,
     )
+
+
+def _names_in_new_files(handle: TableHandle, state: TableState) -> dict[int, str]:
+    """Return the names that the table's formats need in new files, where the schema has others."""
+    declared = declared_rules(state.schema.options).formats
+    asked = (part_if_any(each, "column_names") for each in sorted(declared))
+    return {
+        field_id: name
+        for names_of in asked
+        if names_of is not None
+        for field_id, name in names_of(state, handle.past).items()
+    }
 
 
 def add_files(

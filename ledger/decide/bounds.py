@@ -243,7 +243,8 @@ IN_LOGS: Mapping[str, Bound] = {
 
 IN_LOGS_BY_KEY: Mapping[str, tuple[Bound | None, Bound | None]] = {
     **dict.fromkeys(COUNTS_BY_FIELD, (FIELD_ID, COUNT)),
-    **dict.fromkeys(("lower_bounds", "upper_bounds", "sidecar"), (FIELD_ID, None)),
+    **dict.fromkeys(("lower_bounds", "upper_bounds"), (FIELD_ID, None)),
+    **dict.fromkeys(("sidecar", "column_names"), (FIELD_ID, None)),
     "log_offsets": (LOG_BUCKET, LOG_OFFSET),
     "columns": (None, FIELD_ID),
     "rules": (None, Bound("rules number", 1, LONG_MAX)),

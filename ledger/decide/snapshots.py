@@ -53,6 +53,7 @@ from ledger.model.errors import AlreadyExistsError, InvalidChangeError, NotFound
 from ledger.model.file_change import FileChange, inline_files
 from ledger.model.iceberg_layout import spec_of_id
 from ledger.model.iceberg_objects import PartitionStatisticsFile
+from ledger.model.messages import excerpt
 from ledger.model.names import checked_name
 from ledger.model.snapshot import Snapshot, Totals
 from ledger.model.types import walk_fields
@@ -79,6 +80,7 @@ def check_file_references(
         _sort_order_problem(state, file),
         _equality_ids_problem(state, file),
         _deletion_target_problem(file),
+        _column_names_problem(state, file),
     ):
         if problem is not None:
             raise InvalidChangeError(f"file {file.path} {problem}")
@@ -133,6 +135,24 @@ def _deletion_vector_problem(file: FileChange) -> str | None:
         return f"has {file.file_size_in_bytes} bytes, and its vector ends at {offset + size}"
     if file.stored_at in {"", file.path}:
         return f"is a deletion vector: end its path in #{offset}, as one file may hold several"
+    return None
+
+
+def _column_names_problem(state: TableState, file: FileChange) -> str | None:
+    names: Any = file.column_names
+    if names is UNSET:
+        return None
+    if file.content != "data":
+        return "has column_names, and only data has columns: leave them out"
+    highest = state.schema.highest_field_id
+    if not (isinstance(names, dict) and names) or not all(
+        type(key) is int and 0 <= key <= highest and type(name) is str and name
+        for key, name in names.items()
+    ):
+        return (
+            f"has the column_names {excerpt(names)}: give a name for one field or more, by ids up "
+            f"to {highest}, or leave them out"
+        )
     return None
 
 

@@ -59,6 +59,7 @@ _MAPS = {
     "lower_bounds": "string",
     "upper_bounds": "string",
     "sidecar": "string",
+    "column_names": "string",
 }
 _OPTIONAL = frozenset({"first_row_id", "extra_files", *_MAPS, *RARE_FACTS})
 _RARE = ("sidecar", *RARE_FACTS)

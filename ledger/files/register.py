@@ -16,9 +16,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import PurePosixPath
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from attrs import frozen
+from msgspec import UNSET
 
 from ledger.files.bounds import (
     TRUNCATE_LENGTH,
@@ -37,7 +39,7 @@ from ledger.model.credentials import shown
 from ledger.model.errors import InvalidChangeError, InvalidInputError, LedgerError, NotFoundError
 from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.messages import join_names, similar_names
-from ledger.model.schema import Schema, paths_of
+from ledger.model.schema import Schema, paths_of, with_column_names
 from ledger.model.transforms import field_types
 from ledger.model.types import DataField, RowType, parts_of, walk_fields
 from ledger.model.types.text import format_type
@@ -257,10 +259,17 @@ _MOST_HINTS = 5
 
 @frozen
 class SchemaMatch:
-    """Result of matching a file: the schema, and True if the file has the table's field ids."""
+    """Result of matching a file.
+
+    Attributes:
+        schema: The schema, with the column names in the file.
+        field_ids: True if the file has the table's field ids.
+        column_names: The names in which it differs from the table's schema of its id.
+    """
 
     schema: Schema
     field_ids: bool
+    column_names: Mapping[int, str] = MappingProxyType({})
 
     @property
     def schema_id(self) -> int:
@@ -269,7 +278,11 @@ class SchemaMatch:
 
 
 def match_schema(
-    columns: Sequence[FooterColumn], history: Iterable[Schema], *, file: str
+    columns: Sequence[FooterColumn],
+    history: Iterable[Schema],
+    *,
+    file: str,
+    column_names: Mapping[int, str] = MappingProxyType({}),
 ) -> SchemaMatch:
     """Return the newest schema that a file matches.
 
@@ -281,6 +294,8 @@ def match_schema(
         columns: The file's columns.
         history: The table's schemas, newest first; consumed only as far as needed.
         file: The file's name, for errors.
+        column_names: The names that a format needs in files, by field id, where the newest schema
+            has others. A schema that has these names is preferred, then the newest one with them.
 
     Raises:
         InvalidChangeError: No schema matches; the message names the file, the column and the
@@ -289,20 +304,45 @@ def match_schema(
     if not columns:
         raise InvalidChangeError(f"file {file} has no columns")
     with_ids = _has_field_ids(columns, file)
+    has_all_ids = with_ids and all(map(_has_nested_ids, columns))
     seen: list[Schema] = []
-    carried: dict[tuple[int, tuple[str, ...]], int] | None = {} if with_ids else None
-    for schema in history:
+    carried: dict[tuple[int, tuple[str, ...]], int] = {}
+    if column_names:
+        # Older schemas may come first.
+        history = list(history)
+        carried = dict(chain(*(_nested_ids_in_fields(each.fields) for each in history[::-1])))
+    for schema, renamed in _candidate_schemas(history, column_names):
         seen.append(schema)
-        if carried is not None:
-            # Ids that a source assigned to existing parts hold for older schemas, too.
-            carried = {**dict(_nested_ids_in_fields(schema.fields)), **carried}
-        if next(_schema_misfits(columns, schema, carried), None) is None:
-            return SchemaMatch(schema, with_ids)
+        # Ids that a source assigned to existing parts hold for older schemas, too.
+        carried = {**dict(_nested_ids_in_fields(schema.fields)), **carried}
+        if next(_schema_misfits(columns, schema, carried if with_ids else None), None) is None:
+            return SchemaMatch(schema, has_all_ids, renamed)
     if not seen:
         raise InvalidChangeError(f"file {file} cannot be matched: the table has no schema")
     if with_ids:
         _refuse_foreign_field_ids(columns, seen, file)
-    raise InvalidChangeError(_no_matching_schema_text(columns, seen, file, carried))
+    found = _no_matching_schema_text(columns, seen, file, carried if with_ids else None)
+    raise InvalidChangeError(found)
+
+
+def _candidate_schemas(
+    history: Iterable[Schema], column_names: Mapping[int, str]
+) -> Iterator[tuple[Schema, Mapping[int, str]]]:
+    """Yield the schemas that a file may match, in order, with the names that the history lacks.
+
+    Args:
+        history: The table's schemas, newest first.
+        column_names: As for `match_schema`.
+    """
+    if not column_names:
+        yield from ((each, {}) for each in history)
+        return
+    schemas = list(history)
+    named = [each for each in schemas if _has_names(each, schemas[0], column_names)]
+    yield from ((each, {}) for each in named)
+    yield with_column_names(schemas[0], column_names), column_names
+    # The format's rules decide about these: the same commit may remove the older files.
+    yield from ((each, {}) for each in schemas if each not in named)
 
 
 def pair_columns_with_fields(
@@ -320,6 +360,17 @@ def pair_columns_with_fields(
         yield column, field
         if isinstance(field.type, RowType):
             yield from pair_columns_with_fields(column.members, field.type.fields)
+
+
+def _has_names(schema: Schema, newest: Schema, column_names: Mapping[int, str]) -> bool:
+    """Return whether a schema has the names that new files need."""
+    wanted = {each.id: each.name for each in walk_fields(newest.fields)} | dict(column_names)
+    return all(wanted.get(each.id, each.name) == each.name for each in walk_fields(schema.fields))
+
+
+def _has_nested_ids(column: FooterColumn) -> bool:
+    """Return whether a column has a field id, and all of its members, elements, keys and values."""
+    return column.field_id is not None and all(map(_has_nested_ids, column.members))
 
 
 def _has_field_ids(columns: Sequence[FooterColumn], file: str) -> bool:
@@ -583,12 +634,13 @@ def ledger_names(path: str, filesystem: AbstractFileSystem, names: FileNames) ->
     return real.usual(os.path.realpath(path)), names.usual(found)
 
 
-def data_files(
+def data_files(  # noqa: PLR0913 - the files, the table and what its formats need
     paths: Sequence[str],
     *,
     state: TableState,
     history: Iterable[Schema],
     location: str,
+    column_names: Mapping[int, str] = MappingProxyType({}),
     storage_options: Mapping[str, Any] | None = None,
     on_progress: OnProgress | None = None,
 ) -> tuple[FileChange, ...]:
@@ -603,6 +655,7 @@ def data_files(
         state: The state of the table to add them to.
         history: Its schemas, newest first, the current one included; read as far as needed.
         location: The table's absolute URL.
+        column_names: As for `match_schema`.
         storage_options: Options for the files' file system.
         on_progress: Called with the number of files read and of all, after each file.
 
@@ -624,7 +677,7 @@ def data_files(
         infos=found.infos,
         on_progress=on_progress,
     )
-    registrar = _FileRegistrar(state, _ReplayableIterable(history), {}, modes)
+    registrar = _FileRegistrar(state, _ReplayableIterable(history), column_names, {}, modes)
     return tuple(
         registrar.file_change(*ledger_names(each.path, found.filesystem, names), each)
         for each in footers
@@ -689,6 +742,7 @@ class _FileRegistrar:
 
     state: TableState
     history: Iterable[Schema]
+    column_names: Mapping[int, str]
     matches: dict[tuple[FooterColumn, ...], SchemaMatch]
     modes: MetricsModes
 
@@ -709,12 +763,15 @@ class _FileRegistrar:
             null_value_counts=statistics.null_value_counts,
             lower_bounds=statistics.lower_bounds,
             upper_bounds=statistics.upper_bounds,
+            column_names=dict(match.column_names) or UNSET,
         )
 
     def _match_schema_cached(self, name: str, footer: Footer) -> SchemaMatch:
         match = self.matches.get(footer.columns)
         if match is None:
-            match = match_schema(footer.columns, self.history, file=name)
+            match = match_schema(
+                footer.columns, self.history, file=name, column_names=self.column_names
+            )
             self.matches[footer.columns] = match
         return match
 

@@ -58,7 +58,7 @@ class FileChange(
         kind: ADD or DELETE.
         path: Relative to the table's location, or absolute for a file outside of it.
         partition: One value for each field of the spec `spec_id`, in the spec's order.
-        schema_id: The schema whose column names the file uses.
+        schema_id: The schema whose column names the file uses, except for `column_names`.
         record_count: Rows.
         file_size_in_bytes: Bytes.
         creation_time: Unix time in milliseconds.
@@ -80,6 +80,8 @@ class FileChange(
         content_offset: Of a deletion vector: its byte offset in its Puffin file; its `path` is that
             file's, followed by `#` and this number.
         content_size_in_bytes: Of a deletion vector: its length.
+        column_names: Names of columns in the file, by field id, where they differ from those of
+            the schema: Delta finds a renamed column by the name that it has in older files.
         sidecar: Locations of personal columns' bounds in sidecar files, by field id,
             `<file>:<digest>`; empty if only partition values are in a sidecar file.
     """
@@ -109,6 +111,7 @@ class FileChange(
     referenced_data_file: str | UnsetType = UNSET
     content_offset: int | UnsetType = UNSET
     content_size_in_bytes: int | UnsetType = UNSET
+    column_names: dict[int, str] | UnsetType = UNSET
 
     @property
     def is_vector(self) -> bool:
@@ -137,6 +140,7 @@ RARE_FACTS: Final = (
     "referenced_data_file",
     "content_offset",
     "content_size_in_bytes",
+    "column_names",
 )
 """Optional attributes that few file changes have."""
 

@@ -18,7 +18,16 @@ import ledger.model.arguments as its
 from ledger.model.arguments import validate_arguments
 from ledger.model.errors import ColumnNotFoundError
 from ledger.model.messages import html_table, name_hint
-from ledger.model.types import DataField, DataType, assign_field_ids, type_places, walk_ids
+from ledger.model.types import (
+    DataField,
+    DataType,
+    Part,
+    assign_field_ids,
+    parts_of,
+    type_places,
+    walk_ids,
+    with_parts,
+)
 from ledger.model.types.text import format_type, parse_type
 
 if TYPE_CHECKING:
@@ -209,6 +218,44 @@ class Schema:
 
         schema: Any = fields_to_arrow(self.fields)
         return schema
+
+
+def with_column_names(schema: Schema, names: Mapping[int, str]) -> Schema:
+    """Return a schema with other names for some fields, at every depth; keys are renamed, too.
+
+    Args:
+        schema: The schema.
+        names: The new names, by field id; the other fields keep theirs.
+
+    Example:
+        >>> renamed = with_column_names(Schema.of({"a": "INT"}, partition_keys=["a"]), {0: "b"})
+        >>> renamed.names, renamed.partition_keys
+        (('b',), ('b',))
+    """
+    if not names:
+        return schema
+    now = {each.name: names.get(each.id, each.name) for each in schema.fields}
+    return evolve(
+        schema,
+        fields=tuple(_renamed_field(each, names) for each in schema.fields),
+        partition_keys=tuple(now.get(each, each) for each in schema.partition_keys),
+        primary_keys=tuple(now.get(each, each) for each in schema.primary_keys),
+    )
+
+
+def _renamed_field(each: DataField, names: Mapping[int, str]) -> DataField:
+    return evolve(each, name=names.get(each.id, each.name), type=_renamed_parts(each.type, names))
+
+
+def _renamed_parts(data_type: DataType, names: Mapping[int, str]) -> DataType:
+    return with_parts(data_type, [_renamed_part(each, names) for each in parts_of(data_type)])
+
+
+def _renamed_part(each: Part, names: Mapping[int, str]) -> Part:
+    if each.field is None:
+        return each._replace(type=_renamed_parts(each.type, names))
+    renamed = _renamed_field(each.field, names)
+    return each._replace(type=renamed.type, field=renamed)
 
 
 @frozen

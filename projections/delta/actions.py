@@ -274,7 +274,7 @@ class DeltaPosition:
         features: The table features that were ever needed.
         schema_id: The ledger schema of the metadata; -1 before the first.
         type_changes: The type changes so far, by field id.
-        live: The number of live files per schema whose names they use, by its id.
+        live: The number of live files by the column names in them, as `FileNaming.text`.
         snapshots: Pairs of a snapshot and its version; later ids and versions increase together.
         checkpoint: The newest regular checkpoint.
         hint: The content of `_last_checkpoint`; empty without a checkpoint.
@@ -297,7 +297,7 @@ class DeltaPosition:
     features: tuple[str, ...] = ()
     schema_id: int = -1
     type_changes: dict[int, tuple[dict[str, str], ...]] = field(factory=dict, hash=False)
-    live: dict[int, int] = field(factory=dict, hash=False)
+    live: dict[str, int] = field(factory=dict, hash=False)
     snapshots: tuple[tuple[int, int], ...] = ()
     checkpoint: LastCheckpoint = LastCheckpoint()
     hint: str = ""

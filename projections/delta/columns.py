@@ -19,20 +19,21 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import msgspec
 from attrs import Factory, define, evolve, field, frozen
+from msgspec import UnsetType
 
 from ledger.decide.column_draft import without_member_ids
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError, InvalidTypeError, UnsupportedError
-from ledger.model.schema import Schema
+from ledger.model.file_change import FileChange
+from ledger.model.schema import Schema, with_column_names
 from ledger.model.types import (
-    Part,
     TypePlace,
     parts_of,
     type_places,
     walk_fields,
     walk_ids,
-    with_parts,
 )
 from ledger.state.delta_origin import DeltaOrigin
 from ledger.state.table import TableState
@@ -99,21 +100,7 @@ class ColumnNamesInFiles:
         """Return a schema whose columns have the names used in its files."""
         if schema.id > self.last_schema_id:
             return schema
-        return evolve(schema, fields=tuple(map(self._convert_field, schema.fields)))
-
-    def _convert_field(self, each: t.DataField) -> t.DataField:
-        return evolve(
-            each, name=self.names.get(each.id, each.name), type=self._convert_type(each.type)
-        )
-
-    def _convert_type(self, kind: t.DataType) -> t.DataType:
-        return with_parts(kind, [*map(self._convert_part, parts_of(kind))])
-
-    def _convert_part(self, each: Part) -> Part:
-        if each.field is None:
-            return each._replace(type=self._convert_type(each.type))
-        called = self._convert_field(each.field)
-        return each._replace(type=called.type, field=called)
+        return with_column_names(schema, self.names)
 
 
 def _quote_name(name: str) -> str:
@@ -417,6 +404,48 @@ def _unsupported_type_error(kind: object, said: Path) -> UnsupportedError:
     return UnsupportedError(
         f"column {'.'.join(said)} has Delta's type {kind}, which the ledger cannot hold"
     )
+
+
+@frozen
+class FileNaming:
+    """Column names in a file: those of a schema, except for some fields.
+
+    Attributes:
+        schema_id: The schema.
+        names: The other names, as pairs of a field id and a name, sorted.
+    """
+
+    schema_id: int
+    names: tuple[tuple[int, str], ...] = ()
+
+    @classmethod
+    def of(cls, file: FileChange) -> FileNaming:
+        """Return the column names in a file."""
+        if isinstance(file.column_names, UnsetType):
+            return cls(file.schema_id)
+        return cls(file.schema_id, tuple(sorted(file.column_names.items())))
+
+    @classmethod
+    def of_text(cls, text: str) -> FileNaming:
+        """Return the column names of a text that `text` returned.
+
+        Example:
+            >>> FileNaming.of_text(FileNaming(2, ((1, "a"),)).text())
+            FileNaming(schema_id=2, names=((1, 'a'),))
+        """
+        schema_id, _, names = text.partition(" ")
+        found = msgspec.json.decode(names, type=dict[int, str]) if names else {}
+        return cls(int(schema_id), tuple(sorted(found.items())))
+
+    def text(self) -> str:
+        """Return a text of it, as a key of a position."""
+        if not self.names:
+            return str(self.schema_id)
+        return f"{self.schema_id} {msgspec.json.encode(dict(self.names)).decode()}"
+
+    def schema(self, schema: Schema) -> Schema:
+        """Return its schema with the names in the file."""
+        return with_column_names(schema, dict(self.names))
 
 
 Level = tuple[int | str | None, ...]

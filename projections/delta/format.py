@@ -12,6 +12,7 @@ DELTA = LazyFormat(
     planned="projections.delta.materialise:planned",
     importer="projections.delta.importing:DELTA",
     import_command="projections.delta.command:register",
+    column_names="projections.delta.rules:names_in_new_files",
     promoter="projections.delta.importing:PROMOTE",
 )
 """The Delta format's rules, files and other parts; see `ledger.formats`."""

@@ -63,6 +63,7 @@ from projections.delta.actions import (
 from projections.delta.checkpoint import has_same_content, to_parquet
 from projections.delta.columns import (
     ColumnNamesInFiles,
+    FileNaming,
     columns_by_physical_path,
     physical_fields,
     renames_or_drops,
@@ -186,7 +187,7 @@ def metadata_of_promoted(
         schemas,
         features=reader_features(delta.protocol),
         changes=dict(_type_changes(delta)),
-        live=dict(Counter(each.schema_id for each in files)),
+        live=dict(Counter(FileNaming.of(each).text() for each in files)),
     )
 
 
@@ -495,8 +496,8 @@ class _ProjectionRun:
             self._log.set_oldest_version(version)
         named = set(self._fold.live)
         for each in said:
-            self._fold.count_live_files(each.schema_id, 1 if each.kind == "ADD" else -1)
-        # Metadata changes only with the set of schemas whose names live files use.
+            self._fold.count_live_files(FileNaming.of(each), 1 if each.kind == "ADD" else -1)
+        # Metadata changes only with the set of column names in live files.
         is_new = named != set(self._fold.live) or not self._fold.matches_schema(state.schema)
         lines = list(self._fold.update_metadata(state)) if is_new else []
         if self._target.reachable(event.snapshot_id):

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 from attrs import frozen
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
 from ledger.decide.format_rules import (
     Batch,
@@ -48,7 +48,13 @@ from ledger.model.types import (
 )
 from ledger.model.types.text import bare_type_text
 from ledger.state.table import TableState
-from projections.delta.columns import ColumnNamesInFiles, HistoricalColumnNames, find_name_conflicts
+from projections.delta.columns import (
+    ColumnNamesInFiles,
+    FileNaming,
+    HistoricalColumnNames,
+    find_name_conflicts,
+    named_fields,
+)
 from projections.delta.table_metadata import is_reserved, partition_columns
 from projections.delta.types import primitive_type_name, type_changes
 from projections.delta.values import partition_text
@@ -168,25 +174,75 @@ def commit_name_problems(
         state: The table before the commit.
         history: The table's history.
     """
-    come = {each.schema_id for each in files if each.kind == "ADD"}
-    if not come or not schema.id or _uses_schema_names(schema, state, history):
+    come = [each for each in files if each.kind == "ADD"]
+    if not come:
+        return
+    if not schema.id or _uses_schema_names(schema, state, history):
+        yield from _unfounded_name_problems(come)
         return
     gone = {each.path for each in files if each.kind == "DELETE"}
-    live = {each.schema_id for each in history.live(state) if each.path not in gone}
+    live = [each for each in history.live(state) if each.path not in gone]
+    older = _names_in_files(state, history, live)
     for place, reason in find_name_conflicts(
-        schema, _names_in_schema_files(state, history, live | come)
+        schema, _names_in_files(state, history, [*live, *come])
     ):
         yield Refusal(
             f"column {place.name}",
             f"one name has to find a column in all files, and {reason}",
-            "write the files with the names that the older ones hold, or overwrite those",
+            f"write the files with the names in the older ones{_renaming_text(schema, older)}, "
+            "or overwrite those in the same commit",
         )
+
+
+def _renaming_text(schema: Schema, held: HistoricalColumnNames) -> str:
+    """Return the columns whose names in new files differ from the schema's, as ": 'b' as 'a'"."""
+    renamed = [
+        f"{place.name!r} as {name!r}"
+        for place, field_id in named_fields(schema)
+        if (name := held.physical(place, field_id)) != place.path[-1]
+    ]
+    return f": {', '.join(renamed)}" if renamed else ""
+
+
+def _unfounded_name_problems(files: Iterable[FileChange]) -> Iterator[Refusal]:
+    """Yield the file with other column names than its schema's in a table that has no others."""
+    for each in files:
+        if not isinstance(each.column_names, UnsetType):
+            names = ", ".join(map(excerpt, each.column_names.values()))
+            rule = f"no older file has a column named {names}, and the schema neither"
+            yield _file_refusal(each, rule, "leave column_names out")
+            return
+
+
+def names_in_new_files(state: TableState, history: History) -> dict[int, str]:
+    """Return the names that columns must have in new files, where the schema has others.
+
+    They are the physical names in the projected Delta log.
+
+    Args:
+        state: The table.
+        history: The table's history.
+
+    Returns:
+        The names by field id, nested columns included.
+    """
+    schema = state.schema
+    if not schema.id or _uses_schema_names(schema, state, history):
+        return {}
+    held = _names_in_files(state, history, history.live(state))
+    return {
+        field_id: name
+        for place, field_id in named_fields(schema)
+        if (name := held.physical(place, field_id)) != place.path[-1]
+    }
 
 
 def readable_name_problems(batch: Batch) -> Iterator[Refusal]:
     """Yield the columns that readable files hold under several names."""
-    used = {each.schema_id for each in batch.reach.files}
-    held = _names_in_schema_files(batch.before, batch.history, used)
+    held = _names_in_files(batch.before, batch.history, batch.reach.files)
+    named = [each for each in batch.reach.files if each.column_names is not UNSET]
+    if named and _uses_schema_names(batch.before.schema, batch.before, batch.history):
+        yield from _unfounded_name_problems(named)
     for place, reason in find_name_conflicts(batch.schema, held):
         yield Refusal(
             f"column {place.name}",
@@ -197,8 +253,8 @@ def readable_name_problems(batch: Batch) -> Iterator[Refusal]:
 
 def restored_column_problems(batch: Batch) -> Iterator[Refusal]:
     """Yield the restored columns that live files hold under several names."""
-    live = {each.schema_id for each in batch.history.live(batch.before)}
-    held = _names_in_schema_files(batch.before, batch.history, live)
+    live = batch.history.live(batch.before)
+    held = _names_in_files(batch.before, batch.history, live)
     for place, reason in find_name_conflicts(batch.schema, held):
         if place.field is not None and place.field.id in batch.returned:
             yield Refusal(
@@ -208,11 +264,13 @@ def restored_column_problems(batch: Batch) -> Iterator[Refusal]:
             )
 
 
-def _names_in_schema_files(
-    state: TableState, history: History, schema_ids: Collection[int]
+def _names_in_files(
+    state: TableState, history: History, files: Iterable[FileChange]
 ) -> HistoricalColumnNames:
-    called = ColumnNamesInFiles.of(state)
-    return HistoricalColumnNames.of(map(called.schema, history.schemas(schema_ids)))
+    called, used = ColumnNamesInFiles.of(state), {FileNaming.of(each) for each in files}
+    found = history.schemas({each.schema_id for each in used})
+    schemas = {each.id: called.schema(each) for each in found}
+    return HistoricalColumnNames.of(each.schema(schemas[each.schema_id]) for each in used)
 
 
 def _uses_schema_names(schema: Schema, state: TableState, history: History) -> bool:

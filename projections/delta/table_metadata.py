@@ -23,6 +23,7 @@ from ledger.state.delta_origin import DeltaOrigin
 from ledger.state.table import TableState
 from projections.delta.actions import DeltaPosition
 from projections.delta.columns import (
+    FileNaming,
     HistoricalColumnNames,
     find_name_conflicts,
     named_fields,
@@ -245,7 +246,7 @@ class MetadataTracker:
         features: All table features needed so far.
         said: The schema of the metadata.
         changes: The type changes so far, by field id.
-        live: The number of live files per schema whose names they use, by its id.
+        live: The number of live files by the column names in them, as `FileNaming.text`.
         problem: The error if Delta cannot express the newest schema; else None.
     """
 
@@ -255,7 +256,7 @@ class MetadataTracker:
     features: frozenset[str] = frozenset()
     said: Schema | None = None
     changes: dict[int, tuple[dict[str, str], ...]] = Factory(dict)
-    live: dict[int, int] = Factory(dict)
+    live: dict[str, int] = Factory(dict)
     problem: UnsupportedError | None = None
 
     @classmethod
@@ -292,12 +293,18 @@ class MetadataTracker:
         """Return whether the metadata is that of a schema."""
         return self.said is not None and self.said.id == schema.id
 
-    def count_live_files(self, schema_id: int, files: int) -> None:
-        """Add a number of live files of a schema, negative for removed ones."""
-        found = self.live.get(schema_id, 0) + files
-        self.live[schema_id] = found
+    def count_live_files(self, naming: FileNaming, files: int) -> None:
+        """Add a number of live files with some column names, negative for removed ones."""
+        key = naming.text()
+        found = self.live.get(key, 0) + files
+        self.live[key] = found
         if found <= 0:
-            del self.live[schema_id]
+            del self.live[key]
+
+    def _names_in_live_files(self) -> HistoricalColumnNames:
+        namings = [FileNaming.of_text(each) for each in self.live]
+        schemas = self.schemas({each.schema_id for each in namings})
+        return HistoricalColumnNames.of(each.schema(schemas[each.schema_id]) for each in namings)
 
     def update_metadata(self, state: TableState) -> Iterator[bytes]:
         """Update to a schema or to other live files; yield the changed actions as lines.
@@ -321,7 +328,7 @@ class MetadataTracker:
 
     def _render_actions(self, state: TableState) -> tuple[bytes, bytes]:
         schema = state.schema
-        held = HistoricalColumnNames.of(self.schemas(self.live).values())
+        held = self._names_in_live_files()
         for place, reason in find_name_conflicts(schema, held):
             raise UnsupportedError(
                 f"column {place.name} has no single name by which Delta finds it: {reason}; "

@@ -34,6 +34,7 @@ from ledger.model.single_values import (
 from ledger.planning.bound_value import value_from_bytes
 from ledger.state.table import TableState
 from projections.delta.actions import Add, Remove, file_uri
+from projections.delta.columns import FileNaming
 from projections.delta.table_metadata import Schemas, partition_columns
 
 _MICROSECONDS = 6
@@ -331,7 +332,7 @@ class FileActions:
     state: TableState
     schemas: Schemas
     below: str = ""
-    _statistics: dict[int, StatisticsFormatter] = Factory(dict)
+    _statistics: dict[FileNaming, StatisticsFormatter] = Factory(dict)
 
     def add(self, file: FileChange, *, changes_data: bool) -> Add:
         """Return the `add` action of a file.
@@ -355,7 +356,7 @@ class FileActions:
             size=file.file_size_in_bytes,
             modification_time=file.creation_time,
             data_change=changes_data,
-            stats=self._statistics_of(file.schema_id).text(file),
+            stats=self._statistics_of(FileNaming.of(file)).text(file),
         )
 
     def remove(self, file: FileChange, millis: int, *, changes_data: bool) -> Remove:
@@ -382,7 +383,7 @@ class FileActions:
             for place, each in enumerate(spec.fields)
             if each.transform == "identity"
         }
-        own = {each.id: each.name for each in self._schema_by_id(file.schema_id).fields}
+        own = {each.id: each.name for each in self._schema_in_file(FileNaming.of(file)).fields}
         found: dict[str, str | None] = {}
         for column in partition_columns(self.state.schema, self.state.spec):
             if column.id not in places:
@@ -393,20 +394,19 @@ class FileActions:
             found[own.get(column.id, column.name)] = partition_text(value, column.type)
         return found
 
-    def _statistics_of(self, schema_id: int) -> StatisticsFormatter:
-        found = self._statistics.get(schema_id)
+    def _statistics_of(self, naming: FileNaming) -> StatisticsFormatter:
+        found = self._statistics.get(naming)
         if found is None:
-            schema = self._schema_by_id(schema_id)
+            schema = self._schema_in_file(naming)
             partitioning = {
                 each.id for each in partition_columns(self.state.schema, self.state.spec)
             }
-            found = self._statistics[schema_id] = StatisticsFormatter(
+            found = self._statistics[naming] = StatisticsFormatter(
                 schema.fields,
                 frozenset(each.name for each in schema.fields if each.id in partitioning),
             )
         return found
 
-    def _schema_by_id(self, schema_id: int) -> Schema:
-        if schema_id == self.state.schema.id:
-            return self.state.schema
-        return self.schemas([schema_id])[schema_id]
+    def _schema_in_file(self, naming: FileNaming) -> Schema:
+        """Return a file's schema, with the column names in the file."""
+        return naming.schema(self.schemas([naming.schema_id])[naming.schema_id])

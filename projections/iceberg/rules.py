@@ -618,6 +618,7 @@ class FileRules:
             yield from primary_key_problems(self.schema, come[0].path)
         for each in come:
             yield from self._format_and_content_problems(each)
+            yield from _column_name_problems(each)
             yield from self._partition_problems(each)
             yield from self._bound_problems(each)
 
@@ -747,6 +748,18 @@ class FileRules:
                 for each in spec.fields
             ]
         return found
+
+
+def _column_name_problems(file: FileChange) -> Iterator[Refusal]:
+    if isinstance(file.column_names, UnsetType) or file.field_ids:
+        return
+    names = ", ".join(map(excerpt, file.column_names.values()))
+    yield _file_refusal(
+        file,
+        f"without field ids a column is found by its name in a schema, and {names} is none",
+        "write all field ids of the table's schema.to_arrow() into it, or overwrite the older "
+        "files with the schema's names in the same commit",
+    )
 
 
 def _column_and_member_ids(fields: Iterable[DataField]) -> Iterator[int]:

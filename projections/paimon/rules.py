@@ -142,6 +142,11 @@ def _file_name_problems(file: FileChange) -> Iterator[Refusal]:
     elif not isinstance(file.sort_order_id, UnsetType) and file.sort_order_id:
         rule = f"its manifests have no sort order, and this file has {file.sort_order_id}"
         yield _file_refusal(file, rule, "leave sort_order_id out")
+    elif not isinstance(file.column_names, UnsetType):
+        names = ", ".join(map(excerpt, file.column_names.values()))
+        rule = f"readers find a column by its name in a schema, and no schema has the names {names}"
+        way = "write it with the schema's names, and overwrite the older files in the same commit"
+        yield _file_refusal(file, rule, way)
     elif file.format.lower() not in _FORMATS:
         rule = f"files are {', '.join(_FORMATS)}, and this one is {excerpt(file.format)}"
         yield _file_refusal(file, rule, "write it again as one of them")

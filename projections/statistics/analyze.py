@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
+from msgspec import UnsetType
 
 from ledger.decide.table_options import MarkedColumns
 from ledger.history.older import schemas_by_id
@@ -301,8 +302,9 @@ class _AnalysisJob:
         root = f"{self.source.url.rstrip('/')}/{self.source.path}"
         found = []
         for each in data:
+            names = {} if isinstance(each.column_names, UnsetType) else each.column_names
             wanted = tuple(
-                one
+                evolve(one, name=names.get(one.field_id, one.name))
                 for one in self.columns[each.schema_id]
                 if (each.path, one.field_id, format_type(one.type)) not in known
             )
