@@ -44,9 +44,16 @@ from ledger.decide.format_rules import (
     refuse_unresolvable_names,
 )
 from ledger.decide.layout import spec_comparison_key
+from ledger.decide.name_mapping import (
+    NAME_MAPPING,
+    follow_schema_change,
+    learn_names,
+    named_parts,
+)
 from ledger.decide.operation import DecisionContext, LayoutOperation, StateOperation
 from ledger.decide.operations import BY_ASKED, operation
 from ledger.decide.schema_batch import Decision, decide_schema, resolve_schema
+from ledger.decide.snapshots import is_read_by_name
 from ledger.decide.table_options import PERSONAL_OPTION, refuse_invalid_marks
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
@@ -465,6 +472,10 @@ class TableIntent:
             yield from facts.events
             if facts.schema_id != schema.id:
                 schema = evolve(schema, id=facts.schema_id)
+        mapping = self._name_mapping(state, schema)
+        if mapping is not None:
+            yield SetOption(NAME_MAPPING, mapping)
+            schema = schema.with_options({**schema.options, NAME_MAPPING: mapping})
         for row, event in self._decide_state_changes(state, schema) if self._others else ():
             asks = asks or row.asks_formats
             yield event
@@ -472,6 +483,29 @@ class TableIntent:
             raised = raised_rule_numbers(schema.options, state, self._formats)
             if raised is not None:
                 yield raised
+
+    def _name_mapping(self, state: TableState, schema: Schema) -> str | None:
+        """Return the table's new name mapping for Iceberg; None where it stays as it is.
+
+        Args:
+            state: The table before the transaction.
+            schema: Its schema after the transaction's schema events.
+        """
+        before, text = state.schema.options.get(NAME_MAPPING), schema.options.get(NAME_MAPPING)
+        found = text
+        if text is not None and text == before and schema.fields != state.schema.fields:
+            found = follow_schema_change(text, state.schema, schema)
+        files = (
+            each
+            for change in self._others
+            if isinstance(change, CommitSnapshot)
+            for each in change.files
+        )
+        used = {each.schema_id for each in files if is_read_by_name(each)}
+        named = state.origin.schemas_to_map(used.union(state.named_schema_ids), schema)
+        if named:
+            found = learn_names(found, map(named_parts, named))
+        return None if found == text else found
 
     def _decide_state_changes(
         self, state: TableState, schema: Schema

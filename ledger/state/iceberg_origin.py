@@ -281,6 +281,12 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
             return UNSET
         return next_row_id(self.next_row_id, files)
 
+    def schemas_to_map(self, schema_ids: Iterable[int], newest: Schema) -> tuple[Schema, ...]:
+        """Return the schemas of files without field ids, oldest first, and then the newest one."""
+        known = [each for each in sorted({*schema_ids}) if each in self.schemas]
+        found = (self.schema_of(each, newest) for each in known if each != newest.id)
+        return (*found, newest) if known else ()
+
     def schema_change_effects(self, before: Schema, after: Schema) -> SchemaChangeEffects:
         """Return the Iceberg id of a changed schema, and a raised format version.
 

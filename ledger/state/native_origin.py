@@ -279,6 +279,18 @@ class LedgerNumberedOrigin:
         del files
         return UNSET
 
+    def schemas_to_map(self, schema_ids: Iterable[int], newest: Schema) -> tuple[Schema, ...]:
+        """Return the schemas whose names the property with Iceberg's name mapping must have.
+
+        None if the Iceberg projection adds these names to the property.
+
+        Args:
+            schema_ids: The schemas whose names files without field ids use.
+            newest: The current schema.
+        """
+        del schema_ids, newest
+        return ()
+
     def schema_change_effects(self, before: Schema, after: Schema) -> SchemaChangeEffects:
         """Return the events and the id that the origin's format adds to changes of a schema.
 

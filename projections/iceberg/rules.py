@@ -32,6 +32,7 @@ from ledger.decide.format_rules import (
     places_with_ids,
     refused_retyping,
 )
+from ledger.decide.name_mapping import NAME_MAPPING, misleading_name
 from ledger.decide.snapshots import is_read_by_name
 from ledger.model.errors import InvalidChangeError, InvalidInputError, UnsupportedError
 from ledger.model.file_change import FileChange, PartitionValue
@@ -377,7 +378,14 @@ def file_name_problems(
         state: The table before the commit.
         history: The table's history.
     """
-    used = {each.schema_id for each in files if is_read_by_name(each)} - {schema.id}
+    named = {each.schema_id for each in files if is_read_by_name(each)}
+    used = named - {schema.id}
+    # The mapping before the commit: the new one has the names of its files already.
+    text = state.schema.options.get(NAME_MAPPING)
+    if text is not None and named:
+        yield from _mapping_problems(
+            text, [*history.schemas(used), *([schema] if schema.id in named else [])]
+        )
     if not used:
         return
     # Files in the table were compared with the schema when one of the two was added.
@@ -392,6 +400,20 @@ def file_name_problems(
     # Last, since it reads much: files that no readable snapshot holds do not count.
     held = history.reach(state).named_schema_ids
     yield from name_clashes(schema, history.schemas(used.union(held) - {schema.id}))
+
+
+def _mapping_problems(text: str, schemas: Iterable[Schema]) -> Iterator[Refusal]:
+    """Yield the names of files without field ids that the name mapping gives other fields."""
+    for each in schemas:
+        found = misleading_name(text, each)
+        if found is not None:
+            name, field_id, other = found
+            yield Refusal(
+                f"column {name}",
+                f"the option {NAME_MAPPING} says that {name} in files without field ids is field "
+                f"{'none' if other is None else other}, and in schema {each.id} it is {field_id}",
+                "write the files with field ids (schema.to_arrow()), or correct the option",
+            )
 
 
 def batch_name_problems(batch: Batch, *, is_new: bool) -> Iterator[Refusal]:

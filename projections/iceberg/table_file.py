@@ -2,8 +2,6 @@
 
 It includes the name mapping: the field to which each name in files without field ids refers.
 
-Source: the Iceberg table specification, "Name Mapping Serialization".
-
 Statistics files are written when statistics are published, and named by the log, so that metadata
 is a function of the log, whatever the bytes of a Parquet file depend on.
 
@@ -22,6 +20,7 @@ from attrs import Factory, define
 from msgspec.structs import replace
 
 import projections.iceberg.metadata_schema as iceberg
+from ledger.decide.name_mapping import NAME_MAPPING, NamedPart, learn_names
 from ledger.events import TableEvent
 from ledger.events.imported import StatisticsSet
 from ledger.events.snapshots import PartitionStatisticsSet
@@ -88,68 +87,9 @@ def max_previous_versions(schema: Schema) -> int:
     return int(text) if _WHOLE.fullmatch(text) else DEFAULT_PREVIOUS_VERSIONS
 
 
-NAME_MAPPING = "schema.name-mapping.default"
-"""The table property with the name mapping."""
-
-
-@define
-class _NameLevel:
-    """The fields of one struct by id, and the id for each name."""
-
-    fields: dict[int, _MappedField] = Factory(dict)
-    owners: dict[str, _MappedField] = Factory(dict)
-
-
-@define
-class _MappedField:
-    """A field: all names that it had, newest last, and its members."""
-
-    names: dict[str, None] = Factory(dict)
-    inside: _NameLevel = Factory(_NameLevel)
-
-
-def name_mapping(schemas: Iterable[iceberg.Schema]) -> str:
-    """Return the name mapping of all names that fields have in some schemas, as JSON.
-
-    A name that one field had and another has belongs to the later one: it can be reused only once
-    no file that uses it for the earlier one can be read.
-
-    Args:
-        schemas: The schemas, oldest first.
-
-    Example:
-        >>> from projections.iceberg.metadata_schema import PlainType
-        >>> def named(name):
-        ...     return iceberg.Schema(0, (NestedField(1, name, PlainType("int"), required=False),))
-        >>> name_mapping([named("old"), named("new")])
-        '[{"field-id":1,"names":["old","new"]}]'
-    """
-    found = _NameLevel()
-    for schema in schemas:
-        _learn_names(found, schema.fields)
-    return msgspec.json.encode(_mapping_json(found)).decode()
-
-
-def _learn_names(into: _NameLevel, fields: Iterable[NestedField]) -> None:
-    for each in fields:
-        mapped = into.fields.setdefault(each.id, _MappedField())
-        before = into.owners.setdefault(each.name, mapped)
-        if before is not mapped:
-            del before.names[each.name]
-            into.owners[each.name] = mapped
-        mapped.names[each.name] = None
-        _learn_names(mapped.inside, iceberg.type_members(each.type))
-
-
-def _mapping_json(level: _NameLevel) -> list[dict[str, Any]]:
-    return [
-        {
-            "field-id": field_id,
-            "names": list(each.names),
-            **({"fields": _mapping_json(each.inside)} if each.inside.fields else {}),
-        }
-        for field_id, each in level.fields.items()
-    ]
+def _named_part(field: NestedField) -> NamedPart:
+    members = iceberg.type_members(field.type)
+    return NamedPart(field.id, field.name, tuple(map(_named_part, members)))
 
 
 def partition_statistics(
@@ -441,8 +381,10 @@ def _file_properties(
     found = properties(state.schema)
     schemas = tuple(named)
     if schemas:
-        used = [trail.schema(each) for each in schemas if each != trail.schema_id]
-        found[NAME_MAPPING] = name_mapping([*used, trail.schema(trail.schema_id)])
+        used = [each for each in schemas if each != trail.schema_id]
+        fields = (trail.schema(each).fields for each in (*used, trail.schema_id))
+        parts = (tuple(map(_named_part, each)) for each in fields)
+        found[NAME_MAPPING] = learn_names(found.get(NAME_MAPPING), parts)
     return dict(sorted(found.items()))
 
 
