@@ -7,8 +7,10 @@ Delta's protocol and metadata are kept too, so that its log can be projected as 
 from __future__ import annotations
 
 import re
-from typing import ClassVar
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
+import msgspec
 from msgspec import UnsetType, field
 from msgspec.structs import replace
 
@@ -64,6 +66,32 @@ class DeltaOrigin(LedgerNumberedOrigin, ImportedOrigin, frozen=True, kw_only=Tru
             if last is not None:
                 found[field_id] = last[2] if last[1] is None else last[1].replace("``", "`")
         return found
+
+    @property
+    def physical_names(self) -> Mapping[int, str]:
+        """See `LedgerNumberedOrigin`; unknown while the table is mirrored."""
+        return self.column_names_in_files if self.last_physical_schema_id >= 0 else {}
+
+    @property
+    def last_physical_schema_id(self) -> int:
+        """See `LedgerNumberedOrigin`."""
+        return self.source_schema_id
+
+    def other_ids(self) -> dict[int, int]:
+        """Return the columns to which Delta gives another id, which files then contain.
+
+        A column has the ledger's id from before the source mapped its columns.
+
+        Returns:
+            Delta's ids of the columns of its newest metadata, by field id.
+        """
+        found = msgspec.json.decode(self.metadata or "{}")
+        mode = (found.get("configuration") or {}).get("delta.columnMapping.mode", "none")
+        if mode == "none":
+            return {}
+        schema = msgspec.json.decode(found["schemaString"])
+        numbered = ((self.columns.get(path), own) for path, own in _ids_of_source(schema, ""))
+        return {each: own for each, own in numbered if each is not None and each != own}
 
     @classmethod
     def of_creation(cls, creation: ImportedDeltaTable) -> DeltaOrigin:
@@ -121,6 +149,22 @@ class DeltaOrigin(LedgerNumberedOrigin, ImportedOrigin, frozen=True, kw_only=Tru
         if self.is_promoted:
             raise InvalidChangeError("a table is promoted once", kind="ILLEGAL_STATE")
         return replace(self, promoted_in=version, source_schema_id=schema_id)
+
+
+def _ids_of_source(kind: Any, around: str) -> Iterator[tuple[str, int]]:
+    """Yield the columns inside a type of a Delta schema, by path, with Delta's ids."""
+    if not isinstance(kind, Mapping):
+        return
+    for each in kind.get("fields", ()):
+        said = each.get("metadata") or {}
+        name = str(said.get("delta.columnMapping.physicalName", each["name"]))
+        quoted = f"`{name.replace('`', '``')}`" if "." in name or "`" in name else name
+        path = f"{around}{quoted}"
+        if "delta.columnMapping.id" in said:
+            yield path, int(said["delta.columnMapping.id"])
+        yield from _ids_of_source(each["type"], f"{path}.")
+    for key, step in (("elementType", "element"), ("keyType", "key"), ("valueType", "value")):
+        yield from _ids_of_source(kind.get(key), f"{around}{step}.")
 
 
 def _value_or_default(value: str | UnsetType, absent: str) -> str:

@@ -95,6 +95,12 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
     names_schemas: ClassVar[bool] = True
     """See `LedgerNumberedOrigin`."""
 
+    physical_names: ClassVar[Mapping[int, str]] = {}
+    """See `LedgerNumberedOrigin`: the files have field ids, or a name mapping."""
+
+    last_physical_schema_id: ClassVar[int] = -1
+    """See `LedgerNumberedOrigin`."""
+
     has_branches: ClassVar[bool] = False
     """See `LedgerNumberedOrigin`: branches are the source's, and the ledger commits to main."""
 

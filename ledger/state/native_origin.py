@@ -279,6 +279,16 @@ class LedgerNumberedOrigin:
         del files
         return UNSET
 
+    @property
+    def physical_names(self) -> Mapping[int, str]:
+        """Names of columns in the files of its source, by field id, where a schema may differ."""
+        return {}
+
+    @property
+    def last_physical_schema_id(self) -> int:
+        """The last schema whose files use `physical_names`; -1 if there is none."""
+        return -1
+
     def schemas_to_map(self, schema_ids: Iterable[int], newest: Schema) -> tuple[Schema, ...]:
         """Return the schemas whose names the property with Iceberg's name mapping must have.
 

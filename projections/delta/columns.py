@@ -35,7 +35,6 @@ from ledger.model.types import (
     walk_fields,
     walk_ids,
 )
-from ledger.state.delta_origin import DeltaOrigin
 from ledger.state.table import TableState
 
 _PLAIN: Mapping[str, t.DataType] = {
@@ -91,10 +90,7 @@ class ColumnNamesInFiles:
     @classmethod
     def of(cls, state: TableState) -> ColumnNamesInFiles:
         """Return the names of a table's columns in its files."""
-        origin = state.origin
-        if not isinstance(origin, DeltaOrigin) or origin.source_schema_id < 0:
-            return cls({}, -1)
-        return cls(origin.column_names_in_files, origin.source_schema_id)
+        return cls(state.origin.physical_names, state.origin.last_physical_schema_id)
 
     def schema(self, schema: Schema) -> Schema:
         """Return a schema whose columns have the names used in its files."""

@@ -243,6 +243,9 @@ class _ProjectionRun:
             self._fold.facts,
             next_row_id=self._manifests.next_row_id,
             named_schema_ids=self._fold.iceberg_ids(state.named_schema_ids),
+            source_schema_ids=self._fold.iceberg_ids(
+                range(state.origin.last_physical_schema_id + 1)
+            ),
         )
         self._outputs.put(self._names.metadata(state.version), body)
         return body

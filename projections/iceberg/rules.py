@@ -19,6 +19,7 @@ from msgspec import Struct, UnsetType
 from ledger.decide.column_draft import check_identifier_fields
 from ledger.decide.format_rules import (
     Batch,
+    Binding,
     FileForm,
     History,
     Refusal,
@@ -52,7 +53,7 @@ from ledger.model.iceberg_types import (
     single_value_bytes,
 )
 from ledger.model.messages import excerpt
-from ledger.model.schema import Schema, column_index_of
+from ledger.model.schema import Schema, column_index_of, with_column_names
 from ledger.model.single_values import decode_value
 from ledger.model.transforms import transform_of
 from ledger.model.types import (
@@ -71,6 +72,7 @@ from ledger.model.types import (
 from ledger.model.types.casts import can_promote
 from ledger.model.types.text import bare_type_text, format_type
 from ledger.state.declared_formats import Rules
+from ledger.state.delta_origin import DeltaOrigin
 from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.layout import LayoutTrail
 from ledger.state.paimon_origin import PaimonOrigin
@@ -386,6 +388,10 @@ def file_name_problems(
         yield from _mapping_problems(
             text, [*history.schemas(used), *([schema] if schema.id in named else [])]
         )
+    if named:
+        yield from _physical_name_problems(
+            state, [*history.schemas(used), *([schema] if schema.id in named else [])], history
+        )
     if not used:
         return
     # Files in the table were compared with the schema when one of the two was added.
@@ -398,8 +404,37 @@ def file_name_problems(
     ):
         return
     # Last, since it reads much: files that no readable snapshot holds do not count.
-    held = history.reach(state).named_schema_ids
-    yield from name_clashes(schema, history.schemas(used.union(held) - {schema.id}))
+    held = used.union(history.reach(state).named_schema_ids) - {schema.id}
+    yield from name_clashes(schema, history.schemas(_ids_after_source(state, held)))
+
+
+def _physical_name_problems(
+    state: TableState, schemas: Iterable[Schema], history: History
+) -> Iterator[Refusal]:
+    """Yield the names of files without field ids that are other columns' in a source's files."""
+    names, last = state.origin.physical_names, state.origin.last_physical_schema_id
+    taken = {(name, field_id) for field_id, name in names.items()}
+    used = {each for each, _ in taken}
+    places = [
+        (place, field_id)
+        for each in schemas
+        if each.id > last
+        for place, field_id in places_with_ids(each)
+        if place.path[-1] in used and (place.path[-1], field_id) not in taken
+    ]
+    # Seldom reached: it reads all schemas of the source.
+    older = history.schemas(range(last + 1)) if places else ()
+    meant: dict[Binding, int] = {}
+    for each in older:
+        meant |= name_bindings(with_column_names(each, names))
+    for place, field_id in places:
+        other = meant.get(place_binding(place), field_id)
+        if other != field_id:
+            yield Refusal(
+                f"column {place.name}",
+                f"files of the source may have no field ids and hold field {other} under that name",
+                "write the files with field ids (schema.to_arrow()), or take another name",
+            )
 
 
 def _mapping_problems(text: str, schemas: Iterable[Schema]) -> Iterator[Refusal]:
@@ -437,8 +472,13 @@ def batch_name_problems(batch: Batch, *, is_new: bool) -> Iterator[Refusal]:
     if names.agrees_with(bound) and not (is_new and names.is_doubtful):
         return
     # Last, since it reads much: files that no readable snapshot holds do not count.
-    held = batch.reach.named_schema_ids
+    held = _ids_after_source(state, batch.reach.named_schema_ids)
     yield from name_clashes(batch.schema, batch.history.schemas(held))
+
+
+def _ids_after_source(state: TableState, schema_ids: Iterable[int]) -> set[int]:
+    """Return the schemas whose files have the names of the schema, not a source's."""
+    return {each for each in schema_ids if each > state.origin.last_physical_schema_id}
 
 
 def name_clashes(schema: Schema, named: Iterable[Schema]) -> Iterator[Refusal]:
@@ -500,6 +540,7 @@ class IcebergRules:
         yield from default_problems(columns, version)
         if is_new:
             yield from _origin_problems(batch.before)
+            yield from _source_id_problems(batch)
             yield from _past_problems(batch)
         for each in batch.steps(self):
             step = SchemaTransition(each.before, version, may_require=batch.may_require)
@@ -552,6 +593,26 @@ def _origin_problems(state: TableState) -> Iterator[Refusal]:
             f"{origin.source_last_id} lack what Iceberg needs",
             "read it by paimon",
         )
+
+
+def _source_id_problems(batch: Batch) -> Iterator[Refusal]:
+    """Yield a column of a promoted Delta table that files may have under another field id."""
+    origin = batch.before.origin
+    if not isinstance(origin, DeltaOrigin):
+        return
+    other = origin.other_ids()
+    if not other or all(each.schema_id > origin.source_schema_id for each in batch.reach.files):
+        return
+    names = {each.id: each.name for each in walk_fields(batch.before.schema.fields)}
+    for field_id, own in other.items():
+        if field_id in names:
+            yield Refusal(
+                f"column {names[field_id]}",
+                f"files of {origin.source} may have Delta's field id {own} for it, and the table's "
+                f"is {field_id}",
+                "overwrite these files, and expire the snapshots that hold them",
+            )
+            return
 
 
 def _schema_and_layout_problems(

@@ -87,9 +87,16 @@ def max_previous_versions(schema: Schema) -> int:
     return int(text) if _WHOLE.fullmatch(text) else DEFAULT_PREVIOUS_VERSIONS
 
 
-def _named_part(field: NestedField) -> NamedPart:
-    members = iceberg.type_members(field.type)
-    return NamedPart(field.id, field.name, tuple(map(_named_part, members)))
+def _named_parts(
+    trail: MetadataTrail, schema_id: int, names: Mapping[int, str]
+) -> tuple[NamedPart, ...]:
+    """Return the columns of a schema, some under other names, by field id."""
+
+    def part(field: NestedField) -> NamedPart:
+        members = iceberg.type_members(field.type)
+        return NamedPart(field.id, names.get(field.id, field.name), tuple(map(part, members)))
+
+    return tuple(map(part, trail.schema(schema_id).fields))
 
 
 def partition_statistics(
@@ -321,6 +328,7 @@ def metadata_file(
     *,
     next_row_id: int,
     named_schema_ids: Iterable[int],
+    source_schema_ids: Iterable[int],
 ) -> bytes:
     """Return the bytes of a table's metadata file at a version.
 
@@ -331,6 +339,8 @@ def metadata_file(
         next_row_id: The first unassigned row id.
         named_schema_ids: Iceberg's ids of the schemas whose names files without field ids use, the
             last used last.
+        source_schema_ids: Those of the schemas whose files may have the source's physical names,
+            oldest first.
 
     Raises:
         UnsupportedError: Iceberg cannot express the table.
@@ -351,7 +361,7 @@ def metadata_file(
         last_partition_id=state.last_partition_id,
         default_sort_order_id=state.default_order_id,
         sort_orders=state.sort_orders,
-        properties=_file_properties(state, trail, named_schema_ids),
+        properties=_file_properties(state, trail, named_schema_ids, source_schema_ids),
         current_snapshot_id=last or None,
         next_row_id=next_row_id,
         refs=_snapshot_refs(state, trail),
@@ -376,15 +386,17 @@ def _highest_snapshot_id(state: TableState) -> int:
 
 
 def _file_properties(
-    state: TableState, trail: MetadataTrail, named: Iterable[int]
+    state: TableState, trail: MetadataTrail, named: Iterable[int], from_source: Iterable[int]
 ) -> Mapping[str, str]:
     found = properties(state.schema)
-    schemas = tuple(named)
-    if schemas:
+    schemas, sources = tuple(named), tuple(from_source)
+    if schemas or sources:
         used = [each for each in schemas if each != trail.schema_id]
-        fields = (trail.schema(each).fields for each in (*used, trail.schema_id))
-        parts = (tuple(map(_named_part, each)) for each in fields)
-        found[NAME_MAPPING] = learn_names(found.get(NAME_MAPPING), parts)
+        known = [_named_parts(trail, each, {}) for each in (*used, trail.schema_id)]
+        # Last: whether ids are in a source's file is unknown, and its names are these for certain.
+        names = state.origin.physical_names
+        known += [_named_parts(trail, each, names) for each in sources]
+        found[NAME_MAPPING] = learn_names(found.get(NAME_MAPPING), known)
     return dict(sorted(found.items()))
 
 

@@ -26,6 +26,7 @@ from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.file_change import FileChange
 from ledger.model.iceberg_layout import PartitionSpec
 from ledger.model.parquet_limits import open_parquet_stream, read_bounded_table
+from ledger.model.schema import with_column_names
 from ledger.model.single_values import decode_value, unit_digits
 from ledger.model.types import DataType
 from ledger.model.types.text import format_type
@@ -99,12 +100,12 @@ def _columns_in_file(
     """Return the file's columns by wanted column; one that it lacks holds no values."""
     if not field_ids:
         return {each: each.name for each in wanted if each.name in schema.names}
-    by_id = {
-        int(number): each.name
-        for each in schema
-        if (number := (each.metadata or {}).get(FIELD_ID_KEY))
-    }
-    return {each: by_id[each.field_id] for each in wanted if each.field_id in by_id}
+    ids = {each.name: (each.metadata or {}).get(FIELD_ID_KEY) for each in schema}
+    by_id = {int(number): name for name, number in ids.items() if number is not None}
+    # A source may list files without ids although its protocol requires them.
+    by_name = {each.field_id: each.name for each in wanted if ids.get(each.name, b"") is None}
+    found = {**by_name, **by_id}
+    return {each: found[each.field_id] for each in wanted if each.field_id in found}
 
 
 def encode_single_values(values: pa.Array, data_type: t.DataType) -> pa.Array:
@@ -368,12 +369,14 @@ def _columns_by_schema(
 ) -> dict[int, tuple[WantedColumn, ...]]:
     """Return, by schema id, the columns to read from its files, by the names in that schema."""
     found = {}
+    origin = table.state.origin
     for schema_id, schema in schemas_by_id(
         handle_of(table).log, {each.schema_id for each in data}
     ).items():
+        names = origin.physical_names if schema_id <= origin.last_physical_schema_id else {}
         found[schema_id] = tuple(
             WantedColumn(each.id, each.name, now[each.id])
-            for each in schema.fields
+            for each in with_column_names(schema, names).fields
             if each.id in now
         )
     for each in data:
