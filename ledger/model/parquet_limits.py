@@ -735,9 +735,13 @@ class BoundedParquetFile:
     def _open_with_dictionaries(self, paths: list[str]) -> parquet.ParquetFile:
         from pyarrow import parquet
 
-        # The footer is within the limits, and is not parsed again.
+        # The footer is within the limits, and is not parsed again. Spark's INT96 timestamps have
+        # years that nanoseconds in 64 bits cannot hold.
         return parquet.ParquetFile(
-            copy_to_arrow_memory(self.body), metadata=self.arrow.metadata, read_dictionary=paths
+            copy_to_arrow_memory(self.body),
+            metadata=self.arrow.metadata,
+            read_dictionary=paths,
+            coerce_int96_timestamp_unit="us",
         )
 
     def _leaf_columns(self) -> list[_LeafColumn]:

@@ -6,8 +6,7 @@ Source: the Delta transaction protocol, "Actions" and "Checkpoints".
 from __future__ import annotations
 
 import json
-from datetime import date, datetime
-from decimal import Decimal
+from itertools import repeat
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -15,6 +14,7 @@ from msgspec import Meta
 
 from ledger.model.errors import InvalidInputError, TooLargeError
 from ledger.model.parquet_limits import open_checked_parquet, python_values
+from ledger.model.single_values import date_text, timestamp_text
 from ledger.model.types import INT_MAX, LONG_MAX
 
 
@@ -232,11 +232,16 @@ class _CheckpointRows:
             raise self._too_large_error("rows without an action", self._empty, _MOST_EMPTY_ROWS)
 
     def _collect_column(self, kind: str, column: Any) -> None:
-        for value in python_values(column.drop_null()):
-            if kind == "add":
-                self._collect_added_file(_normalize_action(value))
-            else:
-                self._found.collect(_LINE.decode(_ENCODER.encode({kind: _normalize_action(value)})))
+        actions = column.drop_null()
+        if kind == "add":
+            for action, parsed in zip(*_split_statistics(actions), strict=True):
+                if parsed is not None and not action.get("stats"):
+                    # A decimal keeps all of its digits as a text.
+                    action["stats"] = json.dumps(parsed, default=str)
+                self._collect_added_file(action)
+            return
+        for action in python_values(actions):
+            self._found.collect(_LINE.decode(_ENCODER.encode({kind: _normalize_action(action)})))
 
     def _collect_added_file(self, action: dict[str, Any]) -> None:
         added = msgspec.convert(action, AddedFile)
@@ -264,13 +269,65 @@ def _normalize_action(action: dict[str, Any]) -> dict[str, Any]:
     if "format" in action:
         options = action["format"].get("options") or {}
         action["format"] = {**action["format"], "options": options}
-    parsed = action.pop("stats_parsed", None)
-    if parsed is not None and "stats" not in action:
-        action["stats"] = json.dumps(parsed, default=_text)
     return action
 
 
-def _text(value: Any) -> Any:
-    if isinstance(value, datetime | date):
-        return value.isoformat()
-    return float(value) if isinstance(value, Decimal) else None
+_PARSED: Final = "stats_parsed"
+_UNITS_A_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_MICROS_A_SECOND: Final = 1_000_000
+_MICROSECOND_DIGITS: Final = 6
+
+
+def _split_statistics(added: Any) -> tuple[list[dict[str, Any]], list[Any]]:
+    """Return the `add` actions of a column and, of each, the statistics that it has as a struct.
+
+    Dates and timestamps are texts as in the statistics in JSON; None where there is no struct.
+    """
+    import pyarrow as pa
+
+    names, members = [each.name for each in added.type], added.flatten()
+    parsed: list[Any] = [None] * len(added)
+    if _PARSED in names:
+        parsed = python_values(_with_time_texts(members[names.index(_PARSED)]))
+    others = [place for place, name in enumerate(names) if name != _PARSED]
+    rest = pa.StructArray.from_arrays(
+        [members[each] for each in others], fields=[added.type[each] for each in others]
+    )
+    return python_values(rest), parsed
+
+
+def _with_time_texts(array: Any) -> Any:
+    """Return an array with its dates and timestamps, at every depth of structs, as texts.
+
+    Python's own dates and timestamps cover fewer years, and no nanoseconds. Types that have no
+    statistics become nulls.
+    """
+    import pyarrow as pa
+
+    kind = array.type
+    if pa.types.is_struct(kind) and kind.num_fields:
+        members = [_with_time_texts(each) for each in array.flatten()]
+        names = [each.name for each in kind]
+        return pa.StructArray.from_arrays(members, names, mask=array.is_null())
+    if pa.types.is_date32(kind):
+        days = array.cast(pa.int32()).to_pylist()
+        return pa.array([None if each is None else date_text(each) for each in days], pa.string())
+    if pa.types.is_timestamp(kind):
+        texts = map(_moment_text, array.cast(pa.int64()).to_pylist(), repeat(kind))
+        return pa.array(texts, pa.string())
+    return array if _is_plain(kind) else pa.nulls(len(array))
+
+
+def _is_plain(kind: Any) -> bool:
+    import pyarrow.types as is_a
+
+    value = kind.value_type if is_a.is_dictionary(kind) else kind
+    plain = (is_a.is_boolean, is_a.is_integer, is_a.is_floating, is_a.is_decimal, is_a.is_string)
+    return any(each(value) for each in plain)
+
+
+def _moment_text(count: int | None, kind: Any) -> str | None:
+    if count is None:
+        return None
+    micros = count * _MICROS_A_SECOND // _UNITS_A_SECOND[kind.unit]
+    return timestamp_text(micros, _MICROSECOND_DIGITS) + ("" if kind.tz is None else "Z")

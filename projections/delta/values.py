@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -31,6 +32,7 @@ from ledger.model.single_values import (
     parse_text,
     timestamp_text,
 )
+from ledger.model.types import LONG_MAX
 from ledger.planning.bound_value import value_from_bytes
 from ledger.state.table import TableState
 from projections.delta.actions import Add, Remove, file_uri
@@ -43,6 +45,10 @@ _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 _MICROS_A_DAY = 86_400_000_000
 _LAST_MICROSECOND = 999
 """Microseconds that Spark cuts from upper bounds of timestamps."""
+_FLOAT_DIGITS = 17
+"""Digits that distinguish any two floats: a number with more of them was not a float."""
+_FLOAT_PRECISION = 2**51
+"""Inverse of the relative error of a decimal that a writer divided as floats: up to two units."""
 _MOST_PLACES = 2 * 38
 """Limit for digits before and after the point: a DECIMAL has 38, its scale up to 38 more."""
 _WITHOUT_BOUNDS = frozenset({"BOOLEAN", "BINARY", "VARBINARY"})
@@ -102,12 +108,11 @@ def bound_of(value: Any, data_type: t.DataType, *, upper: bool) -> Extreme | Non
         >>> bound_of("1970-01-01T00:00:00.001Z", t.LocalZonedTimestampType(6), upper=True)
         1999
     """
-    saying = _conversion_of(data_type)
     try:
-        found = saying.extreme(value, data_type)
+        span = _conversion_of(data_type).span(value, data_type)
     except (ValueError, ArithmeticError):
         return None
-    return found + saying.slack if upper and isinstance(found, int) else found
+    return None if span is None else span[upper]
 
 
 def _float_text(value: float) -> str:
@@ -188,6 +193,9 @@ def _bound_to_json(text: str, data_type: t.DataType) -> Any:
     return None if value is None else _conversion_of(data_type).json(value, data_type)
 
 
+_Span = tuple[Extreme, Extreme]
+
+
 @frozen
 class _ValueConversion:
     """Conversions between values of a type and Delta's log; by default no text and no bound.
@@ -196,15 +204,14 @@ class _ValueConversion:
         text: Function from a value and its type to partition text; None if there is none.
         parsed: Function from a partition text to its value.
         json: Function from a bound and its type to JSON; None if there is none.
-        extreme: Function from a JSON bound and its type to the ledger's bound.
-        slack: The most by which values may exceed the upper bound in the log.
+        span: Function from a JSON bound and its type to the least and the greatest value that may
+            be meant, since writers round; None if there is no safe one.
     """
 
     text: Callable[[Any, Any], str | None] = lambda _value, _type: None
     parsed: Callable[[str, Any], Any] = parse_text
     json: Callable[[Any, Any], Any] = lambda value, _type: value
-    extreme: Callable[[Any, Any], Extreme | None] = lambda _value, _type: None
-    slack: int = 0
+    span: Callable[[Any, Any], _Span | None] = lambda _value, _type: None
 
 
 def _conversion_of(data_type: t.DataType) -> _ValueConversion:
@@ -237,9 +244,56 @@ def _parse_boolean(text: str, _type: object) -> bool:
     return text.lower() == "true"
 
 
-def _float_bound(value: Any, _type: object) -> float | None:
+def _decimal_span(value: Any, data_type: t.DecimalType) -> _Span | None:
+    span = _integer_span(value, data_type.scale)
+    if span is None:
+        return None
+    most, unit = 10**data_type.precision - 1, 10**data_type.scale
+    least, greatest = max(span[0], -most), min(span[1], most)
+    # delta-rs writes whole decimals as 64-bit integers, of which the last stand for all beyond.
+    if least <= (-LONG_MAX - 1) * unit <= greatest:
+        least = -most
+    if least <= LONG_MAX * unit <= greatest:
+        greatest = most
+    return (least, greatest) if least <= greatest else None
+
+
+def _integer_span(value: Any, scale: int) -> tuple[int, int] | None:
+    """Return the whole numbers, scaled by a power of ten, that a number in the log may stand for.
+
+    delta-rs divides decimals as floats: what may be a float stands for all that round to it.
+    """
+    number = _to_limited_decimal(value)
+    scaled = Fraction(number) * 10**scale
+    digits = "".join(map(str, number.as_tuple().digits)).rstrip("0")
+    is_float = len(digits) <= _FLOAT_DIGITS or Decimal(float(number)) == number
+    error = abs(scaled) / _FLOAT_PRECISION if is_float else Fraction(0)
+    least, greatest = math.ceil(scaled - error), math.floor(scaled + error)
+    return (least, greatest) if least <= greatest else None
+
+
+def _text_span(value: Any, _type: object) -> _Span:
+    text = str(value).encode()
+    return text, text
+
+
+def _float_span(value: Any, _type: object) -> _Span | None:
     number = float(value)
-    return None if math.isnan(number) else number
+    return None if math.isnan(number) else (number, number)
+
+
+def _whole_span(value: Any, _type: object) -> _Span | None:
+    return (value, value) if type(value) is int else _integer_span(value, 0)
+
+
+def _day_span(value: Any, data_type: t.DateType) -> _Span:
+    day = int(parse_text(str(value), data_type))
+    return day, day
+
+
+def _moment_span(value: Any, data_type: t.DataType) -> _Span:
+    moment = int(_parse_timestamp(str(value), data_type))
+    return moment, moment + _LAST_MICROSECOND
 
 
 def _local_timestamp_text(value: int, data_type: t.TimestampType) -> str | None:
@@ -264,17 +318,17 @@ _TEXT = _ValueConversion(
     # An empty text stands for NULL.
     text=lambda value, _: str(value) or None,
     parsed=lambda text, _: text,
-    extreme=lambda value, _: str(value).encode(),
+    span=_text_span,
 )
 _WHOLE = _ValueConversion(
     text=lambda value, _: str(value),
     parsed=_parse_integer,
-    extreme=lambda value, _: value if type(value) is int else int(_to_limited_decimal(value)),
+    span=_whole_span,
 )
 _FLOATING = _ValueConversion(
     text=lambda value, _: _float_text(value),
     json=lambda value, _: value if isinstance(value, float) and math.isfinite(value) else None,
-    extreme=_float_bound,
+    span=_float_span,
 )
 _OTHERS = _ValueConversion()
 _SAYINGS: Mapping[type[t.DataType], _ValueConversion] = {
@@ -293,28 +347,24 @@ _SAYINGS: Mapping[type[t.DataType], _ValueConversion] = {
         text=lambda value, data_type: decimal_text(value, data_type.scale),
         parsed=parse_decimal,
         json=lambda value, data_type: Raw(decimal_text(int(value), data_type.scale).encode()),
-        extreme=lambda value, data_type: parse_decimal(
-            f"{_to_limited_decimal(value):f}", data_type
-        ),
+        span=_decimal_span,
     ),
     t.DateType: _ValueConversion(
         text=_day_text,
         json=_day_text,
-        extreme=lambda value, data_type: int(parse_text(str(value), data_type)),
+        span=_day_span,
     ),
     t.TimestampType: _ValueConversion(
         text=_local_timestamp_text,
         parsed=_parse_timestamp,
         json=lambda value, data_type: _timestamp_text(int(value), data_type),
-        extreme=lambda value, data_type: int(_parse_timestamp(str(value), data_type)),
-        slack=_LAST_MICROSECOND,
+        span=_moment_span,
     ),
     t.LocalZonedTimestampType: _ValueConversion(
         text=_utc_timestamp_text,
         parsed=_parse_timestamp,
         json=lambda value, data_type: _utc_timestamp_text(int(value), data_type),
-        extreme=lambda value, data_type: int(_parse_timestamp(str(value), data_type)),
-        slack=_LAST_MICROSECOND,
+        span=_moment_span,
     ),
 }
 
