@@ -59,7 +59,8 @@ from projections.delta.table_metadata import is_reserved, partition_columns
 from projections.delta.types import primitive_type_name, type_changes
 from projections.delta.values import partition_text
 
-_TEXTS = ("CHAR", "VARCHAR")
+_EMPTY_IS_NULL = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
+"""Types of which an empty value is written as the empty text that stands for NULL."""
 
 
 @attrs.define
@@ -106,9 +107,9 @@ class FileRules:
                 yield _file_refusal(file, f"{rule} the table", "write it under a spec that has it")
                 return
             value = file.partition[places[column.id]]
-            if value == "" and column.type.root in _TEXTS:
-                rule = f"an empty text in partition column {column.name} reads as NULL"
-                yield _file_refusal(file, rule, "give the file NULL, or another text")
+            if value == "" and column.type.root in _EMPTY_IS_NULL:
+                rule = f"an empty value in partition column {column.name} reads as NULL"
+                yield _file_refusal(file, rule, "give the file NULL, or another value")
                 return
             # Logs of older clients have such values, and their files stay as they are.
             if value is not None and not is_in_integer_range(value, column.type):
@@ -295,7 +296,6 @@ def _was_never_renamed(schema: Schema, state: TableState, history: History) -> b
 
 
 _NESTED = (ArrayType, MapType, RowType)
-_UNPARTITIONED = frozenset({"BINARY", "VARBINARY"})
 
 
 def column_problems(columns: Iterable[DataField]) -> Iterator[Refusal]:
@@ -346,7 +346,7 @@ def spec_problems(schema: Schema, spec: PartitionSpec) -> Iterator[Refusal]:
     """Yield the columns that cannot partition a Delta table."""
     columns = partition_columns(schema, spec)
     for each in columns:
-        if each.type.root in _UNPARTITIONED or each.type.depth:
+        if each.type.depth:
             yield Refusal(
                 f"partition field of column {each.name}",
                 f"the log writes partition values as texts, and {each.type.root} has none that "

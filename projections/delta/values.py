@@ -310,6 +310,14 @@ def _parse_timestamp(text: str, data_type: t.DataType) -> Any:
     return parse_text(text.replace(" ", "T", 1), data_type)
 
 
+def _bytes_text(value: bytes, _type: object) -> str | None:
+    """Return the text of which every reader takes the bytes in UTF-8; an empty one is NULL."""
+    try:
+        return value.decode() or None
+    except UnicodeDecodeError:
+        return None
+
+
 def _day_text(value: int, _type: object) -> str | None:
     return date_text(value) if _FIRST_DAY <= value <= _LAST_DAY else None
 
@@ -319,6 +327,10 @@ _TEXT = _ValueConversion(
     text=lambda value, _: str(value) or None,
     parsed=lambda text, _: text,
     span=_text_span,
+)
+_BYTES = _ValueConversion(
+    text=_bytes_text,
+    parsed=lambda text, _: text.encode(),
 )
 _WHOLE = _ValueConversion(
     text=lambda value, _: str(value),
@@ -334,6 +346,8 @@ _OTHERS = _ValueConversion()
 _SAYINGS: Mapping[type[t.DataType], _ValueConversion] = {
     t.CharType: _TEXT,
     t.VarCharType: _TEXT,
+    t.BinaryType: _BYTES,
+    t.VarBinaryType: _BYTES,
     t.BooleanType: _ValueConversion(
         text=lambda value, _: "true" if value else "false", parsed=_parse_boolean
     ),

@@ -46,6 +46,7 @@ _WALLS = (
 )
 PARTITIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "p_text": ("STRING", ("a b/c=d%20", "ü+:", None)),
+    "p_bytes": ("BYTES", (b"a b/c=d%20", "\xff".encode(), b"\x01\x02\x7f", None)),
     "p_date": ("DATE", (dt.date(1901, 2, 3), dt.date(2024, 1, 2), None)),
     "p_int": ("INT", (-5, 7, None)),
     "p_big": ("BIGINT", (2**40, -1)),

@@ -58,7 +58,9 @@ def _plain(value: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "how", [{"is_mapped": True}, {"has_walls": True}, {"partition": "p_text"}], ids=str
+    "how",
+    [{"is_mapped": True}, {"has_walls": True}, {"partition": "p_text"}, {"partition": "p_bytes"}],
+    ids=str,
 )
 def test_spark_reads_every_version_as_its_files_do(
     session: SparkSession, tmp_path: Path, how: dict[str, Any]

@@ -23,6 +23,7 @@ from ledger import (
 )
 from ledger.model.single_values import WHOLE_BITS
 from tests.lakes import lake_on, memory
+from tests.projections.delta.projecting import Left
 
 DELTA = {"ledger.formats": "delta"}
 
@@ -88,13 +89,27 @@ def test_a_wider_type_is_a_step_and_the_plan_names_readers_that_lack_it(wider: s
     [
         ({"format": "orc"}, "files are Parquet"),
         ({"content": "position-deletes"}, "no files of 'position-deletes'"),
-        ({"partition": ("",)}, "an empty text in partition column p"),
+        ({"partition": ("",)}, "an empty value in partition column p"),
     ],
 )
 def test_a_file_that_delta_cannot_say_is_rejected(facts: dict[str, Any], rule: str) -> None:
     table = table_of({"n": "INT", "p": "STRING"}, partition_keys=["p"])
     with pytest.raises(FormatError, match=rule):
         table.append([replace(file("a", partition=("x",)), **facts)])
+
+
+@pytest.mark.parametrize("kind", ["BYTES", "VARBINARY(9)", "BINARY(2)"])
+def test_bytes_partition_a_table_as_far_as_they_are_a_text(kind: str) -> None:
+    table = table_of({"n": "INT", "p": kind}, partition_keys=["p"])
+    for value, rule in (("", "an empty value in partition column p"), ("fffe", "cannot write")):
+        with pytest.raises(FormatError, match=rule):
+            table.append([file("a", partition=(value,))])
+    table.append([file(f"a{each}", partition=(each,)) for each in ("0102", "c3bf", None)])
+    table.project("delta")
+    left = Left.by(table)
+    live = left.at(left.versions()[1]).adds
+    written = [live[f"a{each}.parquet"].partition_values["p"] for each in ("0102", "c3bf", None)]
+    assert written == ["\x01\x02", "\xff", None]
 
 
 @pytest.mark.parametrize("also", [0, 1100])
