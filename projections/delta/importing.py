@@ -36,6 +36,7 @@ from ledger.model.errors import (
     AlreadyExistsError,
     InvalidInputError,
     LedgerError,
+    NotFoundError,
     TooLargeError,
     UnsupportedError,
 )
@@ -112,7 +113,7 @@ class FileConversion:
         if added.deletion_vector is not None:
             raise UnsupportedError(
                 f"file {path} has a deletion vector, and the ledger has no such files: purge them "
-                "at the source (REORG TABLE ... APPLY (PURGE)), and let its log begin after that"
+                "at the source (REORG TABLE ... APPLY (PURGE)), and import it again"
             )
         try:
             stats: dict[str, Any] = json.loads(added.stats or "{}", parse_float=Decimal)
@@ -224,7 +225,11 @@ read."""
 _LAST_READER = 3
 _COORDINATED = "coordinatedCommits"
 _AUTHORS = ("userName", "userId", "author", "user")
-_NO_COLUMNS = "the source's table has no columns yet, and the ledger has no such tables: import it"
+_NO_COLUMNS = (
+    "the source's table has no columns, and the ledger has no such tables: import it when it has"
+)
+_NOT_HELD = (UnsupportedError, NotFoundError)
+"""Errors of a version that the ledger cannot hold; a later one can be without the reason."""
 
 Live = Callable[[], Iterable[FileChange]]
 """Function that returns the files that are live where an import continues."""
@@ -234,11 +239,14 @@ def parse_metadata(text: str, place: str) -> tuple[Metadata, dict[str, Any]]:
     """Return a metaData action and its schema.
 
     Raises:
+        UnsupportedError: It has no schema.
         InvalidInputError: The metadata is invalid.
     """
     try:
         # All of it is kept, unchanged.
         found = msgspec.convert(msgspec.json.decode(text), Metadata)
+        if not found.schema_string:
+            raise UnsupportedError(_NO_COLUMNS)
         return found, msgspec.json.decode(found.schema_string, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InvalidInputError(f"{place} has invalid metadata: {error}") from error
@@ -248,17 +256,17 @@ def creation_of(first: SourceVersion, source: DeltaSource) -> ImportedCreation:
     """Return the creation events of a table, from its oldest known version.
 
     Raises:
-        UnsupportedError: The ledger cannot hold its schema.
-        InvalidInputError: The version lacks a protocol or metadata.
+        UnsupportedError: The ledger cannot hold its schema, or it lacks a protocol or metadata.
+        InvalidInputError: Its metadata is invalid.
     """
     text = first.actions.metadata
     if not text or not first.actions.protocol:
         absent = "protocol" if text else "metadata"
-        raise InvalidInputError(f"{first.file} of {source.name} begins a table without {absent}")
+        raise UnsupportedError(f"{first.file} of {source.name} begins a table without {absent}")
     metadata, schema = parse_metadata(text, first.file)
     columns = columns_of(schema, metadata.configuration, {}, 0)
     if not columns.fields:
-        raise UnsupportedError(f"{_NO_COLUMNS} when it has")
+        raise UnsupportedError(_NO_COLUMNS)
     parts = _partition_columns(columns, metadata)
     spec = tuple(
         PartitionField(each.name, "identity", each.id, field_id=FIRST_PARTITION_FIELD_ID + place)
@@ -312,21 +320,54 @@ def author_of(info: Mapping[str, Any]) -> str:
 
 
 @define
+class _LeftOut:
+    """Versions that the ledger cannot hold, up to the newest one read.
+
+    Attributes:
+        version: Their changes, with the number of the newest.
+        reason: The error of the first.
+        error: The error of the last that was tried, with its number.
+        file: The file that caused it, as the log has it; None for another cause.
+    """
+
+    version: SourceVersion
+    reason: LedgerError
+    error: LedgerError
+    file: AddedFile | None
+
+    def is_unaffected_by(self, later: LogActions) -> bool:
+        """Return whether the cause remains after a later version, which `version` has already."""
+        if later.metadata or later.protocol:
+            return False
+        return self.file is None or self.version.actions.added.get(self.file.path) is self.file
+
+
+@define
 class ImportPlanner:
     """Planner of new transactions, each on the state that the previous one leaves.
 
+    A version that the ledger cannot hold is left out: the next one that it can hold has the changes
+    of both.
+
     Attributes:
-        trial: The table's state so far.
+        state: The table's state so far; None before a new table.
         source: The table's source.
+        now_millis: Upper bound of all times, Unix milliseconds.
         live: Function that reads the files that are live where the planner begins.
+        creation: The origin of a new table; None before its first version.
+        not_carried: The versions that were left out, in words.
     """
 
-    trial: PlanningState
+    state: TableState | None
     source: DeltaSource
+    now_millis: int
     live: Live
+    creation: ImportedCreation | None = None
+    not_carried: list[str] = field(factory=list)
     _files: dict[str, FileChange] | None = None
     _said: tuple[str, ConvertedColumns, Metadata] | None = None
     _schemas: list[int] = field(factory=list)
+    _rejected: AddedFile | None = None
 
     @property
     def schemas(self) -> tuple[int, ...]:
@@ -334,48 +375,80 @@ class ImportPlanner:
         return tuple(dict.fromkeys(self._schemas))
 
     def planned(self, versions: Iterable[SourceVersion]) -> Iterator[PlannedTransaction]:
-        """Yield one transaction per version.
+        """Yield one transaction per version that the ledger can hold.
 
         Raises:
-            UnsupportedError: The ledger cannot hold a version; the message names it.
+            UnsupportedError: The ledger cannot hold the newest version; the message names it.
+            NotFoundError: A file without statistics is missing in the newest version.
             InvalidInputError: A version is damaged.
         """
+        left_out: _LeftOut | None = None
         for each in versions:
+            version = each if left_out is None else left_out.version.with_next(each)
+            if left_out is not None:
+                left_out.version = version
+                if left_out.is_unaffected_by(each.actions):
+                    continue
             try:
-                yield self._plan_version(each)
-            except UnsupportedError as error:
-                raise UnsupportedError(self._version_error_message(each, error)) from error
-            except TooLargeError as error:
-                raise TooLargeError(self._version_error_message(each, error)) from error
-            except InvalidInputError as error:
-                raise InvalidInputError(self._version_error_message(each, error)) from error
+                planned = self._plan_version(version)
+            except _NOT_HELD as error:
+                reason = error if left_out is None else left_out.reason
+                named = self._with_version(version, error)
+                left_out = _LeftOut(version, reason, named, self._rejected)
+                continue
+            except (TooLargeError, InvalidInputError) as error:
+                raise self._with_version(version, error) from error
+            if left_out is not None:
+                self.not_carried.append(_merged_text(version, left_out.reason))
+                left_out = None
+            yield planned
+        if left_out is not None:
+            raise left_out.error
 
-    def _version_error_message(self, version: SourceVersion, error: LedgerError) -> str:
-        return f"version {version.number} of {self.source.name}: {error.message}"
+    def _with_version(self, version: SourceVersion, error: LedgerError) -> LedgerError:
+        """Return an error that names the version, caused by the given one."""
+        named = type(error)(f"version {version.number} of {self.source.name}: {error.message}")
+        named.__cause__ = error
+        return named
 
     def _plan_version(self, version: SourceVersion) -> PlannedTransaction:
-        actions, before = version.actions, self.trial.state
+        self._rejected = None
+        actions, before = version.actions, self.state
         check_reader_features(actions.protocol)
-        columns, metadata = self._current_columns(actions.metadata)
+        creation = None
+        if before is None:
+            creation = creation_of(version, self.source)
+            before = creation.state()
+        columns, metadata = self._current_columns(before, actions.metadata)
         events: list[TableEvent] = []
         if actions.metadata:
             events += self._table_events(before, columns, metadata)
         schema_id = before.schema.id + any(not _is_layout_event(each) for each in events)
-        events += self._snapshot_event(version, columns, metadata, events, schema_id)
-        events.append(self._followed_event(version, columns))
+        files = self._file_changes(version, self._conversion(before, columns, metadata, events))
+        if files:
+            events.append(_snapshot_event(version, before, schema_id, files))
+        events.append(_followed_event(version, before, columns))
         info, said = version.commit.info, version.commit.commit_info
+        trial = PlanningState(before, self.now_millis)
+        planned = trial.take(events, _version_millis(version), author_of(info), version.file)
         if schema_id != before.schema.id:
             self._schemas.append(schema_id)
-        planned = self.trial.take(events, _version_millis(version), author_of(info), version.file)
+        self.state, self.creation = trial.state, self.creation or creation
+        self._apply_files(files)
         return evolve(
             planned,
-            message=str(info.get("userMetadata") or ""),
+            message=str(info.get("userMetadata") or "") or self._merged_message(version),
             properties={COMMIT_INFO: said} if said else {},
         )
 
-    def _current_columns(self, text: str) -> tuple[ConvertedColumns, Metadata]:
+    def _merged_message(self, version: SourceVersion) -> str:
+        """Return the message of a version with the changes of others; empty without them."""
+        if version.since == version.number:
+            return ""
+        return f"imported from {self.source.name}, versions {version.since} to {version.number}"
+
+    def _current_columns(self, state: TableState, text: str) -> tuple[ConvertedColumns, Metadata]:
         """Return the columns and the metadata in force at a version."""
-        state = self.trial.state
         origin = state.origin_of_kind(DeltaOrigin)
         text = text or origin.metadata
         if self._said is None or self._said[0] != text:
@@ -384,7 +457,7 @@ class ImportPlanner:
             highest = state.schema.highest_field_id if known else 0
             columns = columns_of(schema, metadata.configuration, known, highest)
             if not columns.fields:
-                raise UnsupportedError(f"{_NO_COLUMNS} from a version on that has")
+                raise UnsupportedError(_NO_COLUMNS)
             self._said = text, columns, metadata
         return self._said[1], self._said[2]
 
@@ -428,75 +501,59 @@ class ImportPlanner:
             ),
         )
 
-    def _snapshot_event(
+    def _conversion(
         self,
-        version: SourceVersion,
+        before: TableState,
         columns: ConvertedColumns,
         metadata: Metadata,
-        events: Iterable[TableEvent],
-        schema_id: int,
-    ) -> Iterator[SnapshotCommitted]:
-        actions, state = version.actions, self.trial.state
-        if not actions.added and not (actions.removed or version.is_whole):
-            return
+        events: Sequence[TableEvent],
+    ) -> FileConversion:
         moved = (each.spec_id for each in events if isinstance(each, PartitionSpecUpdated))
-        listing = FileConversion(
+        return FileConversion(
             columns,
             _partition_columns(columns, metadata),
-            schema_id,
-            next(moved, state.default_spec_id),
+            before.schema.id + any(not _is_layout_event(each) for each in events),
+            next(moved, before.default_spec_id),
             self.source.absolute,
             self._count_rows,
             carries_ids=is_mapped(metadata.configuration) and columns.has_own_ids,
-        )
-        files = self._file_changes(version, listing)
-        if not files:
-            return
-        sums = FileSums.of(files)
-        user, number = _commit_key(version.commit)
-        yield SnapshotCommitted(
-            snapshot_id=state.last_snapshot_id + 1,
-            schema_id=schema_id,
-            commit_user=user,
-            commit_identifier=number,
-            total_record_count=state.totals.record_count + sums.record_count,
-            delta_record_count=sums.record_count,
-            delta_file_count=sums.file_count,
-            delta_file_size_in_bytes=sums.file_size_in_bytes,
-            last_file_creation_time=(
-                UNSET if sums.last_file_creation_time is None else sums.last_file_creation_time
-            ),
-            named_schema_ids=tuple(
-                sorted({e.schema_id for e in files if e.kind == "ADD" and not e.field_ids})
-            ),
-            files=msgspec.Raw(encode_checked_files(files)),
-            commit_kind=_commit_kind(version, files),
         )
 
     def _file_changes(
         self, version: SourceVersion, listing: FileConversion
     ) -> tuple[FileChange, ...]:
-        """Return the added and removed files of a version, and advance the live files."""
-        if self._files is None:
-            self._files = {each.path: each for each in self.live()}
-        live, actions = self._files, version.actions
-        gone: list[FileChange] = []
+        """Return the removed and added files of a version."""
+        live, actions = self._live_files(), version.actions
+        gone: dict[str, FileChange] = {}
         if version.is_whole:
             there = {listing.path(each) for each in actions.added}
-            gone = [live.pop(path) for path in list(live) if path not in there]
+            gone = {path: each for path, each in live.items() if path not in there}
         else:
             # A file removed and added at once has new statistics; its rows stay.
-            for each in actions.removed:
-                file = None if each in actions.added else live.pop(listing.path(each), None)
-                if file is not None:
-                    gone.append(file)
-        come = []
+            removed = (listing.path(each) for each in actions.removed if each not in actions.added)
+            gone = {path: live[path] for path in removed if path in live}
+        come: dict[str, FileChange] = {}
         for added in actions.added.values():
+            self._rejected = added
             file = listing.change(added)
-            if file.path not in live:
-                come.append(file)
-            live.setdefault(file.path, file)
-        return (*(replace(each, kind="DELETE") for each in gone), *come)
+            if file.path not in live or file.path in gone:
+                come.setdefault(file.path, file)
+        self._rejected = None
+        return (*(replace(each, kind="DELETE") for each in gone.values()), *come.values())
+
+    def _live_files(self) -> dict[str, FileChange]:
+        if self._files is None:
+            self._files = {each.path: each for each in self.live()}
+        return self._files
+
+    def _apply_files(self, files: Iterable[FileChange]) -> None:
+        """Advance the live files."""
+        live = self._live_files()
+        for each in files:
+            if each.kind == "DELETE":
+                del live[each.path]
+            else:
+                live[each.path] = each
 
     def _count_rows(self, path: str) -> int:
         """Return a file's row count, read from its Parquet footer."""
@@ -504,22 +561,65 @@ class ImportPlanner:
 
         try:
             return int(read_metadata(self.source.read(path), path).num_rows)
+        except NotFoundError as error:
+            raise NotFoundError(
+                f"file {path} has no row count in its statistics, and does not exist: restore it, "
+                "or have its owner remove it from the table"
+            ) from error
         except (pa.ArrowException, OSError) as error:
             raise InvalidInputError(f"{path} is not a Parquet file: {error}") from error
 
-    def _followed_event(self, version: SourceVersion, columns: ConvertedColumns) -> DeltaFollowed:
-        actions, known = version.actions, self.trial.state.origin_of_kind(DeltaOrigin).columns
-        new = {path: each for path, each in columns.new.items() if path not in known}
-        return DeltaFollowed(
-            delta_version=version.number,
-            timestamp_millis=_version_millis(version),
-            sha256=version.sha256 or UNSET,
-            protocol=actions.protocol or UNSET,
-            metadata=actions.metadata or UNSET,
-            columns=new or UNSET,
-            txns=actions.txns or UNSET,
-            operation=_operation_name(version.commit),
-        )
+
+def _merged_text(version: SourceVersion, reason: LedgerError) -> str:
+    """Return that earlier versions have no transactions of their own, and the reason."""
+    first, last = version.since, version.number - 1
+    which = f"version {first} has" if first == last else f"versions {first} to {last} have"
+    return (
+        f"{which} no transaction, and that of version {version.number} has their changes: "
+        f"{reason.message}"
+    )
+
+
+def _snapshot_event(
+    version: SourceVersion, before: TableState, schema_id: int, files: tuple[FileChange, ...]
+) -> SnapshotCommitted:
+    sums = FileSums.of(files)
+    user, number = _commit_key(version.commit)
+    return SnapshotCommitted(
+        snapshot_id=before.last_snapshot_id + 1,
+        schema_id=schema_id,
+        commit_user=user,
+        commit_identifier=number,
+        total_record_count=before.totals.record_count + sums.record_count,
+        delta_record_count=sums.record_count,
+        delta_file_count=sums.file_count,
+        delta_file_size_in_bytes=sums.file_size_in_bytes,
+        last_file_creation_time=(
+            UNSET if sums.last_file_creation_time is None else sums.last_file_creation_time
+        ),
+        named_schema_ids=tuple(
+            sorted({e.schema_id for e in files if e.kind == "ADD" and not e.field_ids})
+        ),
+        files=msgspec.Raw(encode_checked_files(files)),
+        commit_kind=_commit_kind(version, files),
+    )
+
+
+def _followed_event(
+    version: SourceVersion, before: TableState, columns: ConvertedColumns
+) -> DeltaFollowed:
+    actions, known = version.actions, before.origin_of_kind(DeltaOrigin).columns
+    new = {path: each for path, each in columns.new.items() if path not in known}
+    return DeltaFollowed(
+        delta_version=version.number,
+        timestamp_millis=_version_millis(version),
+        sha256=version.sha256 or UNSET,
+        protocol=actions.protocol or UNSET,
+        metadata=actions.metadata or UNSET,
+        columns=new or UNSET,
+        txns=actions.txns or UNSET,
+        operation=_operation_name(version.commit),
+    )
 
 
 def _is_layout_event(event: TableEvent) -> bool:
@@ -541,8 +641,9 @@ def _commit_kind(version: SourceVersion, files: Iterable[FileChange]) -> CommitK
     actions = version.actions
     changes = {each.data_change for each in actions.added.values()}
     changes |= {each.data_change for each in actions.removed.values()}
-    # No action of a checkpoint changes data, whatever the original commits did.
-    if not version.is_whole and actions.removed and changes == {False}:
+    # No action of a checkpoint changes data, whatever the original commits did; of several commits
+    # a later one may compact what an earlier one added.
+    if version.is_single and actions.removed and changes == {False}:
         return "COMPACT"
     return "OVERWRITE" if any(each.kind == "DELETE" for each in files) else "APPEND"
 
@@ -581,21 +682,22 @@ def read(
     known = -1
     if table is not None:
         known = _imported_version(table, source)
-    versions = list(source.versions(known))
-    creation = None if table is not None else creation_of(versions[0], source)
-    start = table.state if table is not None else creation.state() if creation is not None else None
-    if start is None:
-        raise AssertionError("the table exists or is created by this import")
     planner = ImportPlanner(
-        PlanningState(start, now_millis),
+        None if table is None else table.state,
         source,
+        now_millis,
         lambda: (
             () if table is None or table.state.snapshot is None else table.files_at(table.state)
         ),
     )
-    came = tuple(planner.planned(versions))
+    came = tuple(planner.planned(source.versions(known)))
     return IncomingTransactions(
-        source.name, source.file(source.newest), creation, came, schemas=planner.schemas
+        source.name,
+        source.file(source.newest),
+        planner.creation,
+        came,
+        tuple(planner.not_carried),
+        planner.schemas,
     )
 
 

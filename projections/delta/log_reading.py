@@ -55,10 +55,13 @@ class _FileFormat(msgspec.Struct, frozen=True):
 
 
 class Metadata(msgspec.Struct, frozen=True, rename="camel"):
-    """A `metaData` action; a projection passes all of it on."""
+    """A `metaData` action; a projection passes all of it on.
+
+    Pipelines of Databricks write tables without a schema before their first columns.
+    """
 
     id: str
-    schema_string: str
+    schema_string: str | None = None
     partition_columns: tuple[str, ...] = ()
     configuration: dict[str, str] = {}
     created_time: Annotated[int, Meta(ge=-LONG_MAX - 1, le=LONG_MAX)] | None = None
@@ -116,6 +119,19 @@ class LogActions:
         self.commit_info = ""
         self.info: dict[str, Any] = {}
         self.sidecars: list[str] = []
+
+    def add_commit(self, later: LogActions) -> None:
+        """Add the changes of a later commit, as if both were one; its provenance is left out.
+
+        Source: the Delta transaction protocol, "Action Reconciliation".
+        """
+        for path, removed in later.removed.items():
+            self.added.pop(path, None)
+            self.removed[path] = removed
+        self.added |= later.added
+        self.txns |= later.txns
+        self.protocol = later.protocol or self.protocol
+        self.metadata = later.metadata or self.metadata
 
     def collect(self, line: _ActionLine) -> None:
         """Add one action."""

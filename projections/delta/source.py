@@ -9,7 +9,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from ledger.locations import below
 from ledger.model.errors import InvalidInputError, NotFoundError, StoreError
@@ -32,6 +32,8 @@ class SourceVersion:
 
     Attributes:
         number: The version number.
+        since: The first version whose changes it has: its own, or the first of those that were left
+            out before it.
         file: The name of the commit or checkpoint file.
         actions: The commit's actions; those of the whole state if `is_whole`.
         commit: The content of its commit file; empty if that was deleted.
@@ -41,12 +43,23 @@ class SourceVersion:
     """
 
     number: int
+    since: int
     file: str
     actions: LogActions
     commit: LogActions
     is_whole: bool
     written_millis: int
     sha256: str
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it has the changes of one commit."""
+        return self.since == self.number and not self.is_whole
+
+    def with_next(self, later: SourceVersion) -> SourceVersion:
+        """Return the next version with the changes of both; this one cannot be used any more."""
+        self.actions.add_commit(later.actions)
+        return evolve(later, since=self.since, actions=self.actions, is_whole=self.is_whole)
 
 
 class DeltaSource:
@@ -148,6 +161,7 @@ class DeltaSource:
             digest = hashlib.sha256(body).hexdigest()
         return SourceVersion(
             number,
+            number,
             f"{FOLDER}/{names[0]}",
             actions,
             commit,
@@ -175,6 +189,7 @@ class DeltaSource:
         digest = hashlib.sha256(body).hexdigest()
         actions = read_lines(body, f"{self.name}/{FOLDER}/{name}")
         return SourceVersion(
+            number,
             number,
             f"{FOLDER}/{name}",
             actions,

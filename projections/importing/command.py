@@ -143,6 +143,7 @@ class _RepeatedImport:
         screen: Output of lines.
         asked: The arguments.
         problems: By table, the reason that its new commits cannot be imported; printed once.
+        not_carried: By table, what could not be carried at its last import; printed once.
         transactions: Number of imported transactions.
     """
 
@@ -150,6 +151,7 @@ class _RepeatedImport:
     screen: Screen
     asked: ImportRequest
     problems: dict[str, str] = field(factory=dict)
+    not_carried: dict[str, tuple[str, ...]] = field(factory=dict)
     transactions: int = 0
 
     def run(self) -> None:
@@ -191,6 +193,10 @@ class _RepeatedImport:
                 f"{done.identifier} stands at version {done.version}: {done.transactions:,} "
                 f"transactions imported, {len(done.snapshots):,} snapshots among them"
             )
+            for each in done.not_carried:
+                if each not in self.not_carried.get(str(done.identifier), ()):
+                    self.screen.line(f"not carried: {each}")
+            self.not_carried[str(done.identifier)] = done.not_carried
         else:
             sys.stdout.write(as_json(_result_document(done)) + "\n")
         sys.stdout.flush()

@@ -19,6 +19,7 @@ from pyiceberg.catalog import load_catalog
 import ledger
 from ledger import InvalidInputError, NotFoundError
 from tests.lakes import lake_on, memory
+from tests.projections.delta.importing.test_following import ID, PROTOCOL, add, metadata, write
 from tests.projections.iceberg.importing.writing import COLUMNS, appended, created
 from tests.projections.paimon.importing.paimon_source import PaimonSource
 
@@ -89,11 +90,13 @@ def test_the_json_output_holds_the_outcome_of_each_table(tmp_path: Path) -> None
         lake.import_tables(str(tmp_path / "nowhere"), format_name="paimon")
 
 
-def following_of(tmp_path: Path, *asked: str, **environment: str) -> subprocess.Popen[str]:
+def following_of(
+    tmp_path: Path, *asked: str, form: str = "iceberg", **environment: str
+) -> subprocess.Popen[str]:
     """Follow in a process of its own, into the ledger `lake`."""
     return subprocess.Popen(
         [
-            *(sys.executable, "-X", "faulthandler", "-m", "ledger", "import", "iceberg"),
+            *(sys.executable, "-X", "faulthandler", "-m", "ledger", "import", form),
             *(*asked, "--follow", "--interval", "0.1", "--ledger", str(tmp_path / "lake")),
         ],
         stdout=subprocess.PIPE,
@@ -143,6 +146,20 @@ def test_following_imports_new_tables_and_ends_in_a_line(tmp_path: Path) -> None
         _, said = following.communicate()
     assert (following.returncode, said.count("\n")) == (0, 1), said
     assert "3 transactions imported" in said
+
+
+def test_following_says_once_what_is_not_carried(tmp_path: Path) -> None:
+    write(tmp_path / "t", 0, PROTOCOL, metadata())
+    write(tmp_path / "t", 1, metadata(ID), add("a"))
+    ledger.open(str(tmp_path / "lake")).create_database("a")
+    following = following_of(tmp_path, str(tmp_path / "t"), "a.b", form="delta")
+    with watched(following):
+        said = lines_until(following, "not carried: version 0 has no transaction")
+        write(tmp_path / "t", 2, add("b"))
+        said += lines_until(following, "a.b stands at version 2")
+        following.send_signal(signal.SIGINT)
+        rest, _ = following.communicate()
+    assert (said + rest).count("not carried") == 1
 
 
 def test_following_a_folder_continues_with_each_table_and_reports_a_bad_one_once(

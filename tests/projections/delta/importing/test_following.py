@@ -155,25 +155,25 @@ def checkpointed(folder: Path, kind: str) -> None:
     log, stem = folder / "_delta_log", f"{1:020d}.checkpoint"
     rows = [PROTOCOL, metadata(ID, NAME), add("b%20c"), add("d")]
     if kind == "classic":
-        _parquet(log / f"{stem}.parquet", rows)
+        parquet_rows(log / f"{stem}.parquet", rows)
     elif kind == "parts":
-        _parquet(log / f"{stem}.{1:010d}.{2:010d}.parquet", rows[:3])
-        _parquet(log / f"{stem}.{2:010d}.{2:010d}.parquet", rows[3:])
+        parquet_rows(log / f"{stem}.{1:010d}.{2:010d}.parquet", rows[:3])
+        parquet_rows(log / f"{stem}.{2:010d}.{2:010d}.parquet", rows[3:])
     else:
         (log / "_sidecars").mkdir()
-        _parquet(log / "_sidecars/s.parquet", rows[2:])
+        parquet_rows(log / "_sidecars/s.parquet", rows[2:])
         side = {"sidecar": {"path": "s.parquet", "sizeInBytes": 1, "modificationTime": 1}}
         top = [{"checkpointMetadata": {"version": 1}}, *rows[:2], side]
         path = log / f"{stem}.80a083e8-7026-4e79-81be-64bd76c43a11.{kind}"
         if kind == "json":
             path.write_text("".join(json.dumps(each) + "\n" for each in top))
         else:
-            _parquet(path, top[1:])
+            parquet_rows(path, top[1:])
     (log / f"{0:020d}.json").unlink()
     (log / f"{1:020d}.json").unlink()
 
 
-def _parquet(path: Path, rows: list[dict[str, Any]]) -> None:
+def parquet_rows(path: Path, rows: list[dict[str, Any]]) -> None:
     def said(value: Any) -> Any:
         if not isinstance(value, dict):
             return value
@@ -325,7 +325,7 @@ REFUSED: dict[str, tuple[type[LedgerError], str, list[dict[str, Any]]]] = {
     ),
     "rows that nobody counted": (
         NotFoundError,
-        "/a of .* does not exist",
+        "version 1 of .* file .*/a has no row count in its statistics, and does not exist",
         [add("a", stats=None)],
     ),
     "half a schema": (
@@ -357,7 +357,9 @@ def test_bad_sources_are_reported_in_a_line(tmp_path: Path) -> None:
     write(tmp_path / "gap", 0, PROTOCOL, metadata(ID))
     write(tmp_path / "gap", 2, add("a"))
     write(tmp_path / "torn", 2, add("a"))
-    _parquet(tmp_path / "torn/_delta_log" / f"{1:020d}.checkpoint.parquet", [PROTOCOL, add("b")])
+    parquet_rows(
+        tmp_path / "torn/_delta_log" / f"{1:020d}.checkpoint.parquet", [PROTOCOL, add("b")]
+    )
     bad: list[tuple[str, type[Exception], str]] = [
         ("nowhere", NotFoundError, "it has no folder _delta_log/"),
         ("file", NotFoundError, "it has no folder _delta_log/"),
