@@ -657,10 +657,7 @@ def check_reader_features(text: str) -> None:
     """
     if not text:
         return
-    try:
-        found = msgspec.json.decode(text, type=Protocol)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise InvalidInputError(f"the source has an invalid protocol: {error}") from error
+    found = _parse_protocol(text)
     unknown = sorted(set(found.reader_features or ()) - READABLE)
     if unknown or found.min_reader_version > _LAST_READER:
         what = ", ".join(unknown) or f"reader version {found.min_reader_version}"
@@ -672,6 +669,13 @@ def check_reader_features(text: str) -> None:
                 f"it has {each}: a coordinator holds its newest commits, which an import does "
                 "not query; remove the feature at the source first"
             )
+
+
+def _parse_protocol(text: str) -> Protocol:
+    try:
+        return msgspec.json.decode(text, type=Protocol)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise InvalidInputError(f"the source has an invalid protocol: {error}") from error
 
 
 def read(
@@ -751,8 +755,17 @@ class DeltaHandover:
         return table.state.origin_of_kind(DeltaOrigin).source
 
     def is_here(self, table: TableHandle, source: str, access: FileAccess) -> bool:
-        """Return no: a folder stays the source, and its last version is imported too."""
-        del table, source, access
+        """Return no: a folder stays the source, and its last version is imported too.
+
+        Raises:
+            UnsupportedError: Another ledger owns the table.
+        """
+        state = table.state
+        delta = state.origin_of_kind(DeltaOrigin)
+        protocol = delta.protocol
+        for each in DeltaSource(source, access).versions(delta.delta_version):
+            protocol = each.actions.protocol or protocol
+        _check_unfenced(protocol, state.table_id, source)
         return False
 
     def promotion(self, table: TableHandle, source: str) -> tuple[TableEvent, ...]:
@@ -766,11 +779,7 @@ class DeltaHandover:
         """
         state = table.state
         delta = state.origin_of_kind(DeltaOrigin)
-        if FENCE in _writer_features(delta) and not is_fenced(state):
-            raise UnsupportedError(
-                f"{source} is already written by a ledger's table only: commit "
-                "there; its changes are imported here"
-            )
+        _check_unfenced(delta.protocol, state.table_id, source)
         for problem in _promotion_problems(table):
             raise UnsupportedError(f"{source} cannot be promoted: {problem}")
         kept = (RemoveOption(each) for each in sorted(state.schema.options) if is_reserved(each))
@@ -825,19 +834,31 @@ class DeltaHandover:
 
 def is_fenced(state: TableState) -> bool:
     """Return whether a table's source accepts commits only from this ledger's table."""
-    return _table_fence_feature(state.table_id) in _writer_features(
-        state.origin_of_kind(DeltaOrigin)
-    )
+    delta = state.origin_of_kind(DeltaOrigin)
+    return _table_fence_feature(state.table_id) in _writer_features(delta.protocol)
+
+
+def _check_unfenced(protocol: str, table_id: str, source: str) -> None:
+    """Check that a source's protocol lets this ledger's table own it.
+
+    Raises:
+        UnsupportedError: Another ledger's table owns it.
+        InvalidInputError: The protocol is invalid.
+    """
+    features = _writer_features(protocol)
+    if FENCE in features and _table_fence_feature(table_id) not in features:
+        raise UnsupportedError(
+            f"{source} is already written by a ledger's table only: commit there, and import its "
+            "changes here"
+        )
 
 
 def _table_fence_feature(table_id: str) -> str:
     return f"{FENCE}-{table_id}"
 
 
-def _writer_features(delta: DeltaOrigin) -> tuple[str, ...]:
-    if not delta.protocol:
-        return ()
-    return msgspec.json.decode(delta.protocol, type=Protocol).writer_features or ()
+def _writer_features(protocol: str) -> tuple[str, ...]:
+    return (_parse_protocol(protocol).writer_features or ()) if protocol else ()
 
 
 def _check_projection(
