@@ -126,6 +126,11 @@ class TableState:
         """True if the table was mirrored before the ledger owned it."""
         return self.origin.is_promoted
 
+    @property
+    def delta(self) -> DeltaOrigin | None:
+        """The position in the source's Delta log; None for a table that is not from Delta."""
+        return self.origin if isinstance(self.origin, DeltaOrigin) else None
+
     def origin_of_kind(self, kind: type[_ImportedT]) -> _ImportedT:
         """Return the origin, which has to be of one format.
 

@@ -711,11 +711,11 @@ def _imported_version(table: TableHandle, source: DeltaSource) -> int:
     Raises:
         AlreadyExistsError: The table is imported from another source, or the source was replaced.
     """
-    delta = table.state.origin
-    if not isinstance(delta, DeltaOrigin):
+    delta = table.state.delta
+    if delta is None:
         raise AlreadyExistsError(
-            f"table {table.identifier} follows {delta.source}, which is not a Delta table; "
-            "import under another name"
+            f"table {table.identifier} follows {table.state.origin.source}, which is not a Delta "
+            "table; import under another name"
         )
     if delta.delta_version > source.newest:
         raise _other_table_error(table, delta, source, f"ends at version {source.newest}")

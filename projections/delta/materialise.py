@@ -40,7 +40,7 @@ from ledger.model.schema import Schema
 from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from ledger.model.types import type_places
 from ledger.state.delta_origin import DeltaOrigin
-from ledger.state.table import Origin, TableState
+from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
 from ledger.table_handle import TableHandle
 from projections.delta.actions import (
@@ -346,11 +346,6 @@ class DeltaProjection:
         run.finish()
 
 
-def _oldest_imported_version(origin: Origin) -> int:
-    """Return the first version imported on its own from a Delta source; 0 if there is none."""
-    return origin.oldest_version if isinstance(origin, DeltaOrigin) else 0
-
-
 class _ProjectionRun:
     def __init__(self, projection: DeltaProjection) -> None:
         table, start, target = projection.table, projection.start, projection.target
@@ -366,8 +361,9 @@ class _ProjectionRun:
         self._versions = self._snapshot_versions_at(before)
         self._inexpressible_parts = dict(start.unsaid)
         self._oldest_snapshot = oldest_readable_snapshot(target)
-        self._is_imported = isinstance(target.origin, DeltaOrigin)
-        self._oldest_followed = _oldest_imported_version(target.origin)
+        self._is_imported = target.delta is not None
+        # The first version imported on its own from a Delta source; 0 if there is none.
+        self._oldest_followed = 0 if target.delta is None else target.delta.oldest_version
         self._log = DeltaLog(projection.outputs, start, self._oldest_existing_version())
 
     def _snapshot_versions_at(self, before: TableState | None) -> SnapshotVersions:

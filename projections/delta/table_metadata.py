@@ -19,7 +19,6 @@ from ledger.model.errors import UnsupportedError
 from ledger.model.iceberg_layout import PartitionSpec
 from ledger.model.schema import Schema
 from ledger.model.types import DataField
-from ledger.state.delta_origin import DeltaOrigin
 from ledger.state.table import TableState
 from projections.delta.actions import DeltaPosition
 from projections.delta.columns import (
@@ -339,8 +338,7 @@ class MetadataTracker:
         mapped = self.is_mapped or self._needs_column_mapping(schema, physical)
         features = features_of(schema, self.features, is_mapped=mapped, changes=changes)
         # Only tables from Delta have nested ids that Delta's readers used before.
-        is_imported = isinstance(state.origin, DeltaOrigin)
-        nested = nested_ids_of(schema, physical) if mapped and is_imported else {}
+        nested = nested_ids_of(schema, physical) if mapped and state.delta is not None else {}
         table_id, created_millis = _table_identity(state)
         made = TableMetadata(
             table_id,
@@ -375,9 +373,9 @@ class MetadataTracker:
 
 def _table_identity(state: TableState) -> tuple[str, int]:
     """Return the table's id and creation time, as in its Delta metadata."""
-    if not isinstance(state.origin, DeltaOrigin):
+    if state.delta is None:
         return state.table_id, state.created_at
-    found = msgspec.json.decode(state.origin.metadata, type=_TableIdentity)
+    found = msgspec.json.decode(state.delta.metadata, type=_TableIdentity)
     return found.id, state.created_at if found.created_time is None else found.created_time
 
 

@@ -34,7 +34,6 @@ from ledger.model.schema import Schema, paths_of
 from ledger.model.single_values import decode_value, encode_value, is_in_integer_range
 from ledger.model.types import DataField, DataType, type_places
 from ledger.model.types.text import bare_type_text, format_type
-from ledger.state.delta_origin import DeltaOrigin
 from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.table import TableState
 
@@ -365,8 +364,8 @@ def _name_problems(batch: Batch) -> Iterator[Refusal]:
 
     Paimon's readers find columns by the names in a file's schema.
     """
-    delta = batch.before.origin
-    if not isinstance(delta, DeltaOrigin):
+    delta = batch.before.delta
+    if delta is None:
         return
     names = delta.column_names_in_files
     held = [batch.before.schema, *batch.readable]

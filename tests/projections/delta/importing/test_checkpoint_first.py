@@ -241,6 +241,9 @@ def test_the_commit_file_of_the_first_version_gives_its_time_author_and_message(
     millis = more.get("inCommitTimestamp", 30)
     assert history(lake) == [("bob", "nightly", millis), ("", f"imported from {place}", 40)]
     table = lake.table("a.b")
+    delta = table.at(version=1).state.delta
+    assert delta is not None
+    assert (delta.delta_version, delta.timestamp_millis) == (2, millis)
     assert snapshot_keys(table)[0] == ("job", 7)
     DELTA.project(handle_of(table))
     assert Left.by(table).infos()[2]["inCommitTimestamp"] == millis
