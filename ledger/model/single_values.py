@@ -26,6 +26,7 @@ import re
 import struct
 from collections.abc import Callable
 from datetime import date
+from decimal import Context
 from itertools import pairwise
 from typing import Any
 
@@ -183,6 +184,9 @@ Value = bool | int | float | str | bytes
 
 WHOLE_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 """The integer types by name, with their widths in bits."""
+
+EXACT_DECIMALS = Context(prec=2 * 38)
+"""Context of decimal arithmetic without rounding: Python's own keeps 28 digits of the 38."""
 
 _MICROSECONDS, _NANOSECONDS = 6, 9
 _UUID_DASHES = (0, 8, 12, 16, 20, 32)

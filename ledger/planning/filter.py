@@ -544,7 +544,9 @@ def _literal_value(sql: Sql, column: BoundColumn) -> object:
         return read(sql)
     inner = sql.this
     if sql.key == "neg" and inner.key == "literal" and not inner.is_string:
-        return -_parse_number(inner)
+        number = _parse_number(inner)
+        # The operator would round a decimal to 28 digits.
+        return number.copy_negate() if isinstance(number, Decimal) else -number
     if sql.key != "cast" or sql.to.this.name not in _TYPED or inner.key != "literal":
         raise _unsupported_sql_error(sql)
     if isinstance(column.type, t.CharType | t.VarCharType):

@@ -36,6 +36,7 @@ from ledger.locations import below
 from ledger.model import types as t
 from ledger.model.errors import DamagedLogError, LedgerError, NotFoundError, UnsupportedError
 from ledger.model.file_change import FileChange
+from ledger.model.single_values import EXACT_DECIMALS
 from ledger.planning.expression import NEGATIVE, Always, And, Expression, Not, Op, Or, Predicate
 from ledger.stores.file_access import FileAccess
 from ledger.table_handle import TableHandle
@@ -394,7 +395,7 @@ def _pyiceberg_literal(value: Any, data_type: t.DataType) -> Any:
     """Return a value in PyIceberg's form: dates and timestamps are the same integers there."""
     match data_type:
         case t.DecimalType(scale=scale):
-            return Decimal(value).scaleb(-scale)
+            return Decimal(value).scaleb(-scale, EXACT_DECIMALS)
         case t.UuidType():
             return UUID(bytes=value)
         case _:

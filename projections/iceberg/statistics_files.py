@@ -34,7 +34,7 @@ from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.iceberg_layout import PartitionSpec
 from ledger.model.iceberg_objects import BlobMetadata, PartitionStatisticsFile
 from ledger.model.schema import Schema
-from ledger.model.single_values import Value, decode_value, unit_digits
+from ledger.model.single_values import EXACT_DECIMALS, Value, decode_value, unit_digits
 from ledger.model.transforms import field_types, partition_type
 from ledger.model.types import walk_fields
 from ledger.state.declared_formats import Rules
@@ -435,8 +435,11 @@ def _value_array(values: list[Any], data_type: t.DataType, kind: pa.DataType) ->
     import pyarrow as pa
 
     if isinstance(data_type, t.DecimalType):
-        scale = decimal.Decimal(1).scaleb(-data_type.scale)
-        return pa.array([None if each is None else each * scale for each in values], kind)
+        decimals = (
+            None if each is None else decimal.Decimal(each).scaleb(-data_type.scale, EXACT_DECIMALS)
+            for each in values
+        )
+        return pa.array(decimals, kind)
     if isinstance(data_type, t.DateType):
         return pa.array(values, pa.int32()).cast(kind)
     if isinstance(data_type, t.TimeType | t.TimestampType | t.LocalZonedTimestampType):

@@ -29,7 +29,7 @@ from ledger.model.file_change import PartitionValue
 from ledger.model.iceberg_layout import PartitionField, PartitionSpec
 from ledger.model.messages import name_hint
 from ledger.model.schema import Schema, paths_of
-from ledger.model.single_values import encode_value
+from ledger.model.single_values import EXACT_DECIMALS, encode_value
 from ledger.model.transforms import Period, Void, field_types, transform_of
 from ledger.model.types.text import bare_type_text
 from ledger.stores.file_access import FileAccess
@@ -234,7 +234,7 @@ def _refuse_length_above(found: int | None, most: int, data_type: t.DataType, na
 def _to_transform_input(value: Any, source: t.DataType) -> Any:
     """Return an Arrow value in the form that transforms take."""
     if isinstance(value, Decimal) and isinstance(source, t.DecimalType):
-        return int(value.scaleb(source.scale))
+        return int(value.scaleb(source.scale, EXACT_DECIMALS))
     return value
 
 

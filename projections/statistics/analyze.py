@@ -27,7 +27,7 @@ from ledger.model.file_change import FileChange
 from ledger.model.iceberg_layout import PartitionSpec
 from ledger.model.parquet_limits import open_parquet_stream, read_bounded_table
 from ledger.model.schema import with_column_names
-from ledger.model.single_values import decode_value, unit_digits
+from ledger.model.single_values import EXACT_DECIMALS, decode_value, unit_digits
 from ledger.model.types import DataType
 from ledger.model.types.text import format_type
 from ledger.planning.bound_value import value_to_bytes
@@ -124,7 +124,7 @@ def encode_single_values(values: pa.Array, data_type: t.DataType) -> pa.Array:
         return _pack_fixed_width(_temporal_to_integers(values, data_type), "<i8")
     if isinstance(data_type, t.DecimalType):
         exact = values.cast(pa.decimal128(data_type.precision, data_type.scale)).to_pylist()
-        numbers = (int(each.scaleb(data_type.scale)) for each in exact)
+        numbers = (int(each.scaleb(data_type.scale, EXACT_DECIMALS)) for each in exact)
         return pa.array([value_to_bytes(each, data_type) for each in numbers], pa.binary())
     casts, form = _CASTS[type(data_type)]
     for each in casts:

@@ -41,6 +41,7 @@ SCHEMA = Schema.of(
         "nanos": "TIMESTAMP(9)",
         "ltz": "TIMESTAMP_LTZ(6)",
         "price": "DECIMAL(9, 2)",
+        "amount": "DECIMAL(38, 18)",
         "ratio": "DOUBLE",
         "single": "FLOAT",
         "flag": "BOOLEAN",
@@ -98,6 +99,10 @@ def shown(where: Any) -> str:
         ([("key", "=", UUID(int=5))], "key == 00000000-0000-0000-0000-000000000005"),
         ([("raw", "=", b"\x00\xff")], 'raw == "00ff"'),
         # SQL
+        ("amount = -12345678901234567890.123456789012345678",
+         "amount == -12345678901234567890.123456789012345678"),
+        ("amount > 12345678901234567890.123456789012345678",
+         "amount > 12345678901234567890.123456789012345678"),
         ("ts >= TIMESTAMP '2024-01-01' AND name IN ('a','b')",
          'ts >= 2024-01-01T00:00:00 and name in ("a", "b")'),
         ("NOT (id IS NULL) AND name LIKE 'ab%'", 'not_null(id) and name startsWith "ab"'),

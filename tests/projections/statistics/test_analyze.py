@@ -23,6 +23,9 @@ from projections.statistics.analyze import analyze, encode_single_values, requir
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+LONG = Decimal("12345678901234567890.123456789012345678")
+"""A decimal of 38 digits, of which Python's arithmetic keeps 28 by default."""
+
 
 @pytest.mark.parametrize(
     ("values", "data_type", "plain"),
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
         (pa.array([1_000_000], pa.timestamp("us")), t.TimestampType(6), [1_000_000]),
         (pa.array([datetime(1970, 1, 1, tzinfo=UTC)]), t.LocalZonedTimestampType(9), [0]),
         (pa.array([Decimal("14.20"), Decimal("-1.00")]), t.DecimalType(9, 2), [1420, -100]),
+        (pa.array([LONG.copy_negate()]), t.DecimalType(38, 18), [-int(str(LONG).replace(".", ""))]),
         (pa.array(["a", "ü"]), t.VarCharType(9), ["a", "ü"]),
         (pa.array([b"\0x"]), t.VarBinaryType(9), [b"\0x"]),
     ],
