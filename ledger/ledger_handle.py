@@ -156,6 +156,20 @@ class LedgerHandle:
                     ROOT_KEY,
                 )
 
+    def refuse_missing(self) -> None:
+        """Reject a location where no ledger is, so that a mistyped one is not read as empty.
+
+        Raises:
+            NotFoundError: There is no ledger.
+            DamagedLogError: Its root file is missing.
+        """
+        self.refuse_lost_root()
+        if not self.is_begun:
+            raise NotFoundError(
+                f"there is no ledger at {self.url}: check the path, or create one with: "
+                f"lakeledger init {self.url}"
+            )
+
     def init(self, *, erasable: bool = False) -> str:
         """Initialize the ledger unless it exists already; see `Ledger.init`."""
         self.refuse_lost_root()

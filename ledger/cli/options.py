@@ -278,11 +278,7 @@ class LedgerFlags:
         profile = self.named()
         author = None if profile is None else profile.author
         lake = self.open_maybe_uninitialized(author)
-        handle_of(lake).refuse_lost_root()
-        if not lake.is_begun:
-            raise NotFoundError(
-                f"there is no ledger at {lake.url}; create one with: lakeledger init {self.url()}"
-            )
+        handle_of(lake).refuse_missing()
         return lake
 
     def table(self, name: str) -> Table:

@@ -355,7 +355,7 @@ def columns_of(asked: ReadOptions) -> tuple[Column, ...]:
     """Return the columns of a read; for one table with its typed partition values.
 
     Raises:
-        NotFoundError: The one table, or the instant in it, does not exist.
+        NotFoundError: The ledger, the one table, or the instant in it, does not exist.
         InvalidInputError: A requested column does not exist.
     """
     every = _all_columns(asked)
@@ -372,9 +372,11 @@ def columns_of(asked: ReadOptions) -> tuple[Column, ...]:
 
 def _all_columns(asked: ReadOptions) -> tuple[Column, ...]:
     view = asked.view
+    # Opened for every view, so that a mistyped path fails before a query runs.
+    lake = asked.root.open()
     if not (asked.tables.is_one and view.has_partition):
         return view.columns
-    table = asked.root.open().table(asked.tables.pattern)
+    table = lake.table(asked.tables.pattern)
     state = _state_and_end(table, asked.instant)[0]
     found = typed_column(state.schema, state.specs)
     return view.columns if found is None else (*view.columns, found)
@@ -384,7 +386,7 @@ def spans(asked: ReadOptions, bounds: Bounds) -> list[Span]:
     """Return the spans to read, table by table, in the order of versions.
 
     Raises:
-        NotFoundError: The one table, or the instant in it, does not exist.
+        NotFoundError: The ledger, the one table, or the instant in it, does not exist.
     """
     return [
         each
@@ -791,9 +793,10 @@ def _read_partition(
     partition: InputPartition | None, asked: ReadOptions, typed: Column | None
 ) -> Iterator[pa.RecordBatch]:
     begin_task()
-    # Spark creates one task without a partition where there is nothing to read.
-    if partition is not None:
-        yield from read(cast("SpanPartition", partition).span, asked.view.name, typed, asked.names)
+    # Where there is nothing to read, Spark creates one task: 4.1 without a partition, 4.3 with an
+    # empty one of its own.
+    if isinstance(partition, SpanPartition):
+        yield from read(partition.span, asked.view.name, typed, asked.names)
 
 
 def _planned_typed_column(schema: StructType) -> Column | None:

@@ -365,7 +365,7 @@ def ledger_sink(
             ids, into its location, by its partition spec.
 
     Raises:
-        NotFoundError: The table does not exist; raised by the query.
+        NotFoundError: The ledger or the table does not exist; raised by the query.
         InvalidInputError: The rows do not fit the table, or no query calls the function.
 
     Example:
@@ -375,7 +375,9 @@ def ledger_sink(
     write = write_files or write_parquet
 
     def commit(rows: DataFrame, batch_id: int) -> None:
-        handle = open_ledger(url, storage_options, author=author).table(table)
+        lake = open_ledger(url, storage_options, author=author)
+        handle_of(lake).refuse_missing()
+        handle = lake.table(table)
         user = commit_user or _default_commit_user(rows)
         if is_committed(handle, user, batch_id):
             return

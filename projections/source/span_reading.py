@@ -31,7 +31,7 @@ from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
 from ledger.stores import client_options, open_store
 from ledger.stores.wrappers import Trust, with_trust
-from ledger.table_handle import TableHandle
+from ledger.table_handle import TableHandle, handle_of
 from projections.source.columns import Column, arrow_schema
 
 if TYPE_CHECKING:
@@ -47,8 +47,15 @@ class LedgerLocation:
     trust: Trust = "all"
 
     def open(self) -> Ledger:
-        """Return a new handle of the ledger."""
-        return open_ledger(self.url, self.storage_options, trust=self.trust)
+        """Return a new handle of the ledger.
+
+        Raises:
+            NotFoundError: There is no ledger at the URL.
+            DamagedLogError: The ledger's root file is missing.
+        """
+        lake = open_ledger(self.url, self.storage_options, trust=self.trust)
+        handle_of(lake).refuse_missing()
+        return lake
 
     def setting(self) -> TableSetting:
         """Return the setting that handles of its tables share; one client per process."""

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.errors import AnalysisException
 
-from ledger import Ledger, RenameColumn, SetOption
-from projections.source import register
+from ledger import Ledger, NotFoundError, RenameColumn, SetOption
+from projections.source import ledger_sink, register
 from projections.source.view import VIEWS
 from tests.lakes import data_file
 from tests.projections.source.folders import a_table_of, lake_in, options
@@ -151,12 +152,55 @@ def test_columns_say_what_they_mean(registered: SparkSession, lake: Ledger) -> N
 
 
 def test_bad_options_are_rejected_in_words(registered: SparkSession, lake: Ledger) -> None:
-    from pyspark.errors import AnalysisException
-
     with pytest.raises(AnalysisException, match="did you mean shop.orders"):
         view(registered, lake, "files", "shop.order")
     with pytest.raises(AnalysisException, match="use one of commits"):
         view(registered, lake, "row", "shop.orders")
+
+
+def mistyped(folder: Path) -> Path:
+    """A path where nothing is, one letter away from a ledger with a table."""
+    a_table_of(lake_in(folder / "lake"), "shop.orders", 2)
+    return folder / "lakes"
+
+
+@pytest.mark.parametrize("table", ["shop.orders", "shop.*", "*"])
+def test_a_mistyped_path_is_an_error_that_names_it(
+    registered: SparkSession, tmp_path: Path, table: str
+) -> None:
+    wrong = mistyped(tmp_path)
+    commits = registered.read.format("ledger").option("table", table).option("view", "commits")
+
+    with pytest.raises(AnalysisException, match=f"there is no ledger at file://{wrong}"):
+        commits.load(str(wrong))
+    with pytest.raises(AnalysisException, match=f"there is no ledger at file://{wrong}"):
+        commits.schema("version BIGINT").load(str(wrong)).collect()
+    assert not wrong.exists()
+
+
+def test_a_mistyped_path_is_an_error_of_streams_too(
+    registered: SparkSession, tmp_path: Path
+) -> None:
+    wrong = mistyped(tmp_path)
+    with pytest.raises(AnalysisException, match=f"there is no ledger at file://{wrong}"):
+        followed(registered, wrong, "*")
+    with pytest.raises(NotFoundError, match=f"there is no ledger at file://{wrong}"):
+        ledger_sink(str(wrong), "shop.orders", commit_user="me")(registered.range(1), 0)
+    assert not wrong.exists()
+
+
+@pytest.mark.parametrize("name", ["events", "files", "partitions"])
+def test_a_result_without_rows_is_empty(
+    registered: SparkSession, tmp_path: Path, name: str
+) -> None:
+    lake = lake_in(tmp_path)
+    assert collected(view(registered, lake, name, "*")) == []
+    first = a_table_of(lake, "shop.orders").state.time_millis
+
+    assert collected(view(registered, lake, name, "web.*")) == []
+    assert collected(view(registered, lake, name, "*", timestamp=first - 1)) == []
+    pushed = view(registered, lake, name, "*", filters="pushed")
+    assert collected(pushed.where("identifier = 'shop.items'")) == []
 
 
 # Streams.

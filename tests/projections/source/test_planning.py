@@ -4,9 +4,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StructType
 
-from ledger import NotFoundError, Schema
-from projections.source.data_source import Bounds, ReadOptions, columns_of, read, spans
+from ledger import DamagedLogError, NotFoundError, Schema
+from projections.source.data_source import (
+    Bounds,
+    LedgerDataSource,
+    ReadOptions,
+    columns_of,
+    read,
+    spans,
+)
+from projections.source.view import VIEWS
 from tests.lakes import data_file
 from tests.projections.source.folders import a_table_of, lake_in, options
 
@@ -34,6 +44,41 @@ def test_versions_are_shared_out_and_filters_leave_ranges_away(tmp_path: Path) -
     few = Bounds().narrowed("version", ">=", 190)
     assert planned(every_hundred, few) == [("shop.orders", 190, 200), ("shop.orders", 201, 250)]
     assert planned(every_hundred, Bounds().narrowed("version", ">", 250)) == []
+
+
+@pytest.mark.parametrize("partition", [None, InputPartition(None)], ids=["Spark 4.1", "Spark 4.3"])
+def test_the_task_that_spark_creates_where_there_is_nothing_to_read_has_no_rows(
+    tmp_path: Path, partition: InputPartition
+) -> None:
+    lake_in(tmp_path)
+    every = {"path": str(tmp_path), "table": "*"}
+    for name in VIEWS:
+        reader = LedgerDataSource({**every, "view": name}).reader(StructType())
+        assert reader.partitions() == []
+        assert list(reader.read(partition)) == []
+        if VIEWS[name].is_history:
+            stream = LedgerDataSource({**every, "view": name}).streamReader(StructType())
+            assert list(stream.read(partition)) == []
+
+
+@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("table", ["shop.orders", "shop.*", "*"])
+def test_a_path_without_a_ledger_is_an_error_that_names_it(
+    tmp_path: Path, table: str, name: str
+) -> None:
+    a_table_of(lake_in(tmp_path / "lake"), "shop.orders", 1)
+    for wrong in ("lakes", "", "lake/shop.db"):
+        path = str(tmp_path / wrong)
+        source = LedgerDataSource({"path": path, "table": table, "view": name})
+        with pytest.raises(NotFoundError, match=f"there is no ledger at file://{path}"):
+            source.schema()
+        with pytest.raises(NotFoundError, match=f"there is no ledger at file://{path}"):
+            source.reader(StructType()).partitions()
+    with pytest.raises(DamagedLogError, match="ledger.json is missing"):
+        LedgerDataSource(
+            {"path": str(tmp_path / "lake/shop.db/orders"), "table": table, "view": name}
+        ).schema()
+    assert [each.name for each in tmp_path.iterdir()] == ["lake"]
 
 
 def test_times_become_versions(tmp_path: Path) -> None:
