@@ -58,7 +58,8 @@ Each gets a table as its `TableHandle` and a ledger as its `LedgerHandle`, never
 - `command`: the options of `lakeledger project`: a `projections.command.FormatCommand`;
 - `planned`: for `lakeledger plan`, a function from a table's state before and after a change to the
   files that projecting the change would write; its optional attribute `warnings` is a function
-  from the same arguments to known faults of readers;
+  from these states, and a function that returns the table's schemas up to the first of them, to
+  known faults of readers;
 - `scan`: a function that reads the rows of a table at an instant, for `TableAt.scan`;
 - `column_names`: for `Table.add_files`, a function from a table's state and its history
   (`ledger.decide.format_rules.History`) to the names that columns must have in new files where they

@@ -6,7 +6,7 @@ A plan of a clock correction holds the times that the correction would set.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -28,6 +28,7 @@ from ledger.log.time_travel import at_timestamp, head_state
 from ledger.model.errors import FormatError, InvalidChangeError, InvalidInputError, NotFoundError
 from ledger.model.instant import TimestampInstant, millis
 from ledger.model.messages import first_few, html_table
+from ledger.model.schema import Schema
 from ledger.state.declared_formats import Rules
 from ledger.state.table import TableState
 
@@ -117,6 +118,7 @@ def plan_changes(
     changes: Sequence[SchemaChange | SpecChange],
     history: History,
     formats: Formats,
+    earlier: Callable[[], Iterable[Schema]],
     context: CommitContext | None = None,
 ) -> ChangePlan:
     """Return the effects of changes of schema and layout.
@@ -126,6 +128,7 @@ def plan_changes(
         changes: One batch, as for `Table.alter`.
         history: The table's history.
         formats: The installed formats.
+        earlier: Returns the table's schemas up to the current one.
         context: The commit context, for the table's own rules; None to skip those rules.
 
     Raises:
@@ -139,7 +142,7 @@ def plan_changes(
     for name in _formats_to_check(declared, formats):
         refusals = tuple(trial.refusals(name, outcome))
         files = None if refusals else _planned_files(name, state, after)
-        warnings = () if refusals else _reader_warnings(name, state, after)
+        warnings = () if refusals else _reader_warnings(name, state, after, earlier)
         verdicts.append(Verdict(name, name in declared, refusals, files, warnings))
     if context is not None and applicable_rules(state.schema.options, context.database_policy):
         own = tuple(commit_refusals(state, outcome.events, context))
@@ -217,10 +220,15 @@ def _planned_files(
     return None if planned is None else tuple(planned(before, after))
 
 
-def _reader_warnings(format_name: str, before: TableState, after: TableState) -> tuple[str, ...]:
+def _reader_warnings(
+    format_name: str,
+    before: TableState,
+    after: TableState,
+    earlier: Callable[[], Iterable[Schema]],
+) -> tuple[str, ...]:
     # Not every format has warnings about readers.
     warns = getattr(part_if_any(format_name, "planned"), "warnings", None)
-    return tuple(warns(before, after)) if warns is not None else ()
+    return tuple(warns(before, after, earlier)) if warns is not None else ()
 
 
 def creation_warnings(state: TableState) -> tuple[str, ...]:
@@ -231,7 +239,7 @@ def creation_warnings(state: TableState) -> tuple[str, ...]:
     """
     before = attrs.evolve(state, schema=attrs.evolve(state.schema, fields=()), specs=())
     declared = sorted(Rules.of(state.schema.options).formats)
-    return tuple(said for each in declared for said in _reader_warnings(each, before, state))
+    return tuple(said for each in declared for said in _reader_warnings(each, before, state, tuple))
 
 
 def refusal_record(refusal: InvalidChangeError) -> dict[str, str]:

@@ -388,7 +388,8 @@ class TableHandle:
         context = CommitContext(
             self.setting.author, None, self.setting.now_millis, self._database_policy()
         )
-        return plan_changes(self.state, self._parse_changes(changes), self.past, INSTALLED, context)
+        asked = self._parse_changes(changes)
+        return plan_changes(self.state, asked, self.past, INSTALLED, self.schemas, context)
 
     def _parse_changes(self, changes: GivenChanges) -> tuple[SchemaChange | SpecChange, ...]:
         import_commit_modules()

@@ -16,14 +16,13 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from attrs import evolve, field, frozen
 from msgspec import UnsetType
 
 import projections.delta.actions as positions
-from ledger.decide.format_rules import declared_rules
 from ledger.decide.operations import alters
 from ledger.events import TableEvent
 from ledger.events.commit import Commit, Transaction
@@ -38,7 +37,6 @@ from ledger.model.errors import StoreError, UnsupportedError
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
 from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER
-from ledger.model.types import type_places
 from ledger.state.delta_origin import DeltaOrigin
 from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
@@ -66,7 +64,6 @@ from projections.delta.columns import (
     FileNaming,
     columns_by_physical_path,
     physical_fields,
-    renames_or_drops,
 )
 from projections.delta.delta_log import (
     DeltaLog,
@@ -76,7 +73,8 @@ from projections.delta.delta_log import (
     schema_change_operation,
     snapshot_operation,
 )
-from projections.delta.rules import has_widened_column, origin_problems
+from projections.delta.planned import unsaid
+from projections.delta.rules import origin_problems
 from projections.delta.table_metadata import (
     MetadataTracker,
     Schemas,
@@ -650,81 +648,6 @@ def _txn_lines(event: SnapshotEvent, millis: int) -> Iterator[bytes]:
     if isinstance(event, RolledBack) or event.commit_identifier == BATCH_COMMIT_IDENTIFIER:
         return
     yield txn_line(event.commit_user, event.commit_identifier, millis)
-
-
-DELTA_PLAN: Final = "delta"
-
-
-@frozen
-class DeltaPlan:
-    """Delta's part of `lakeledger plan`; a call returns the files of a change."""
-
-    def __call__(self, before: TableState, after: TableState) -> tuple[str, ...]:
-        """Return the files that projecting a change writes, relative to the table's location.
-
-        It is one commit; its version depends on the number of earlier ones.
-
-        Args:
-            before: The table before the change.
-            after: The table after it, with the same snapshots and tags.
-        """
-        return (f"{FOLDER}/*.json",) if after.schema.id != before.schema.id else ()
-
-    def warnings(self, before: TableState, after: TableState) -> tuple[str, ...]:
-        """Return the readers that will no longer open the table, and what Delta cannot express.
-
-        Args:
-            before: The table before the change.
-            after: The table after it.
-        """
-        readers = (
-            tuple(_compatibility_warnings(before, after)) if before.snapshot is not None else ()
-        )
-        return (*readers, *_inexpressible_parts(before, after))
-
-
-def _compatibility_warnings(before: TableState, after: TableState) -> Iterator[str]:
-    if renames_or_drops(before.schema, after.schema):
-        yield (
-            "Delta maps columns by name from the first rename or drop on, and neither Polars nor "
-            "delta-rs' to_pyarrow_table opens such a table; delta-rs' QueryBuilder, DuckDB and "
-            "Spark do"
-        )
-    if has_widened_column(before.schema, after.schema):
-        yield (
-            "Delta reads wider types by the table feature typeWidening, which neither Polars nor "
-            "delta-rs opens; DuckDB and Spark do"
-        )
-
-
-def _inexpressible_parts(before: TableState, after: TableState) -> Iterator[str]:
-    """Yield what Delta cannot express of a change; of the table if Delta is newly declared."""
-    is_new = DELTA_PLAN not in declared_rules(before.schema.options).formats
-    had = set() if is_new else {*unsaid(before)}
-    yield from (each for each in unsaid(after) if each not in had)
-
-
-def unsaid(state: TableState) -> Iterator[str]:
-    """Yield each part of a table that its Delta log cannot express, in one sentence each."""
-    if state.branches:
-        yield (
-            f"Delta's log has no branches: {', '.join(sorted(state.branches))} cannot be read "
-            "there, until main is fast-forwarded to it"
-        )
-    for name, default in _column_defaults(state):
-        yield (
-            f"Delta's log does not record the default {default} of column {name}, since only "
-            "the ledger's writers write there: writers of new rows read it from the ledger"
-        )
-
-
-def _column_defaults(state: TableState) -> Iterator[tuple[str, str]]:
-    for place in type_places(state.schema.fields):
-        if place.field is not None and place.field.default_value is not None:
-            yield place.name, place.field.default_value
-
-
-planned = DeltaPlan()
 
 
 __all__ = ["DELTA", "expected", "follow", "project", "rebuild", "verify"]

@@ -1,31 +1,38 @@
-"""Plans of schema and layout changes for Iceberg.
-
-Errors of common readers are one table, which the tests keep true: a plan warns of each change
-that a reader then gets wrong, and the documentation shows the same rows. When a reader is fixed,
-the test of its row fails, and the row is removed.
-"""
+"""Plans of schema and layout changes for Iceberg, and the known errors of its readers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
 from attrs import frozen
 
+from ledger.model.iceberg_layout import PartitionField
+from ledger.model.schema import Schema
 from ledger.model.types import (
     ArrayType,
+    BigIntType,
     DataType,
     DecimalType,
+    DoubleType,
     LocalZonedTimestampType,
     MapType,
     RowType,
+    SmallIntType,
     TimestampType,
     TimeType,
+    TinyIntType,
     TypePlace,
+    UuidType,
     type_places,
 )
 from ledger.state.declared_formats import Rules
 from ledger.state.table import TableState
 from projections.iceberg.position import Names
+from projections.iceberg.table_file import NAME_MAPPING
+from projections.reader_limits import PlannedChange, ReaderLimit, new_columns_where, place_key
+
+ICEBERG_PLAN: Final = "iceberg"
 
 
 @frozen
@@ -46,73 +53,27 @@ class IcebergPlan:
         names = Names(after.table_id)
         return (names.metadata(after.version), names.hadoop(after.version))
 
-    def warnings(self, before: TableState, after: TableState) -> tuple[str, ...]:
+    def warnings(
+        self,
+        before: TableState,
+        after: TableState,
+        earlier: Callable[[], Iterable[Schema]],
+    ) -> tuple[str, ...]:
         """Return the errors of common readers that a change causes.
 
         Args:
             before: The table before the change.
             after: The table after it.
+            earlier: Returns the table's schemas up to `before`.
         """
-        return warnings(before, after)
+        change = PlannedChange.of(ICEBERG_PLAN, before, after, earlier)
+        return tuple(said for each in LIMITS for said in each.warnings(change))
 
 
 planned = IcebergPlan()
 
 
-_MICROSECONDS = 6
-_KINDS = ("column ", "partition field ")
-
-
-@frozen
-class ReaderLimit:
-    """One error of a reader.
-
-    Attributes:
-        reader: Its display name.
-        version: The version in which it was observed.
-        says: Its behaviour, as the end of a sentence.
-        added_names: Function from a table's state before and after a change to the names that the
-            change adds: columns, partition fields, or the table.
-    """
-
-    reader: str
-    version: str
-    says: str
-    added_names: Callable[[TableState, TableState], Iterable[str]]
-
-    def warnings(self, before: TableState, after: TableState) -> Iterator[str]:
-        """Yield one sentence per kind of thing for which a change causes the error.
-
-        Things of one kind are listed together: `columns a, b: ...`.
-        """
-        named: dict[str, list[str]] = {}
-        for each in self.added_names(before, after):
-            kind = next((kind for kind in _KINDS if each.startswith(kind)), "")
-            named.setdefault(kind, []).append(each.removeprefix(kind))
-        for kind, names in named.items():
-            several = f"{kind.rstrip()}s " if kind and len(names) > 1 else kind
-            yield f"{several}{', '.join(names)}: {self.reader} {self.version} {self.says}"
-
-
-def _new_places_where(
-    is_meant: Callable[[TypePlace], bool],
-) -> Callable[[TableState, TableState], Iterator[str]]:
-    """Return a function that yields new places, at every depth, that satisfy a predicate."""
-
-    def added_names(before: TableState, after: TableState) -> Iterator[str]:
-        had = {
-            _rename_stable_key(each) for each in type_places(before.schema.fields) if is_meant(each)
-        }
-        for each in type_places(after.schema.fields):
-            if is_meant(each) and _rename_stable_key(each) not in had:
-                yield f"column {each.name}"
-
-    return added_names
-
-
-def _rename_stable_key(place: TypePlace) -> tuple[int | str | None, ...]:
-    """Return a key of a place that a rename does not change."""
-    return (place.field.id,) if place.field else (*place.level, place.path[-1])
+_MILLISECONDS, _MICROSECONDS = 3, 6
 
 
 def _is_nullable_list_of_structs(place: TypePlace) -> bool:
@@ -141,51 +102,124 @@ def _has_nanoseconds(place: TypePlace) -> bool:
     return is_moment and getattr(place.type, "precision", 0) > _MICROSECONDS
 
 
-def _new_default_columns(before: TableState, after: TableState) -> Iterator[str]:
-    known = {e.field.id for e in type_places(before.schema.fields) if e.field is not None}
-    for each in type_places(after.schema.fields):
-        field = each.field
-        if field is not None and field.id not in known and field.initial_default is not None:
+def _has_milliseconds(place: TypePlace) -> bool:
+    is_moment = isinstance(place.type, TimestampType | LocalZonedTimestampType)
+    return is_moment and getattr(place.type, "precision", 0) <= _MILLISECONDS
+
+
+def _has_milliseconds_in_top_column(place: TypePlace) -> bool:
+    return len(place.path) == 1 and _has_milliseconds(place)
+
+
+def _is_time_in_milliseconds(place: TypePlace) -> bool:
+    return isinstance(place.type, TimeType) and place.type.precision <= _MILLISECONDS
+
+
+def _new_default_columns(change: PlannedChange) -> Iterator[str]:
+    known = {e.field.id for e in type_places(change.before.schema.fields) if e.field is not None}
+    for each in type_places(change.after.schema.fields):
+        column = each.field
+        if column is not None and column.id not in known and column.initial_default is not None:
             yield f"column {each.name}"
 
 
-def _widened_decimals(before: TableState, after: TableState) -> Iterator[TypePlace]:
-    known = {e.field.id: e.type for e in type_places(before.schema.fields) if e.field is not None}
-    for each in type_places(after.schema.fields):
-        older = known.get(each.field.id) if each.field is not None else None
-        if (
-            isinstance(each.type, DecimalType)
-            and isinstance(older, DecimalType)
-            and older.precision < each.type.precision
+def _widened_decimals(change: PlannedChange) -> Iterator[TypePlace]:
+    for each in change.retyped_places(lambda place: isinstance(place.type, DecimalType)):
+        precision = getattr(each.type, "precision", 0)
+        if any(
+            isinstance(older, DecimalType) and older.precision < precision
+            for older in change.older_types(each)
         ):
             yield each
 
 
-def _widened_decimal_columns(before: TableState, after: TableState) -> Iterator[str]:
-    return (f"column {each.name}" for each in _widened_decimals(before, after))
+def _widened_decimal_columns(change: PlannedChange) -> Iterator[str]:
+    return (f"column {each.name}" for each in _widened_decimals(change))
 
 
-def _widened_decimals_in_structs(before: TableState, after: TableState) -> Iterator[str]:
-    return (f"column {e.name}" for e in _widened_decimals(before, after) if len(e.path) > 1)
+def _widened_decimals_in_structs(change: PlannedChange) -> Iterator[str]:
+    return (f"column {e.name}" for e in _widened_decimals(change) if e.field and len(e.path) > 1)
 
 
-def _new_voids_in_version_1(before: TableState, after: TableState) -> Iterator[str]:
-    if Rules.of(after.schema.options).format_version > 1:
+def _small_integers_widened_to_bigint(change: PlannedChange) -> Iterator[str]:
+    for each in change.retyped_places(lambda place: isinstance(place.type, BigIntType)):
+        # Only top-level columns are read by the vectorized reader.
+        if len(each.path) == 1 and any(
+            isinstance(older, TinyIntType | SmallIntType) for older in change.older_types(each)
+        ):
+            yield f"column {each.name}"
+
+
+def _new_identity_fields_where(
+    is_meant: Callable[[TypePlace], bool],
+) -> Callable[[PlannedChange], Iterator[str]]:
+    """Return a function that yields new partition fields with the values of such a column."""
+
+    def added_names(change: PlannedChange) -> Iterator[str]:
+        known = {each.source_id for each in _identity_fields(change.before, is_meant)}
+        for each in _identity_fields(change.after, is_meant):
+            if each.source_id not in known:
+                known.add(each.source_id)
+                yield f"partition field {each.name}"
+
+    return added_names
+
+
+def _identity_fields(
+    state: TableState, is_meant: Callable[[TypePlace], bool]
+) -> Iterator[PartitionField]:
+    meant = {
+        each.field.id for each in type_places(state.schema.fields) if each.field and is_meant(each)
+    }
+    for spec in state.specs:
+        for each in spec.fields:
+            if each.transform == "identity" and each.source_id in meant:
+                yield each
+
+
+def _is_double(place: TypePlace) -> bool:
+    return isinstance(place.type, DoubleType)
+
+
+def _is_uuid(place: TypePlace) -> bool:
+    return isinstance(place.type, UuidType)
+
+
+def _is_required_without_default(place: TypePlace) -> bool:
+    has_default = place.field is not None and place.field.initial_default is not None
+    return not place.type.nullable and not has_default
+
+
+def _new_name_mapping(change: PlannedChange) -> Iterator[str]:
+    if _is_read_by_name(change.after) and not _is_read_by_name(change.before):
+        yield "the table"
+
+
+def _is_read_by_name(state: TableState) -> bool:
+    """Return whether readers need a name mapping, for files without field ids or by an option."""
+    has_mapping = bool(state.named_schema_ids) or NAME_MAPPING in state.schema.options
+    return bool(state.schema.fields) and has_mapping
+
+
+def _new_voids_in_version_1(change: PlannedChange) -> Iterator[str]:
+    if Rules.of(change.after.schema.options).format_version > 1:
         return
-    known = {(each.field_id, each.transform) for spec in before.specs for each in spec.fields}
-    for spec in after.specs:
+    known = {
+        (each.field_id, each.transform) for spec in change.before.specs for each in spec.fields
+    }
+    for spec in change.after.specs:
         for each in spec.fields:
             if each.transform == "void" and (each.field_id, "void") not in known:
                 yield f"partition field {each.name}"
 
 
-def _names_differing_in_case(before: TableState, after: TableState) -> Iterator[str]:
+def _names_differing_in_case(change: PlannedChange) -> Iterator[str]:
     """Yield pairs of columns whose names differ only in case."""
-    known = {_rename_stable_key(each): each.name for each in type_places(before.schema.fields)}
+    known = {place_key(each): each.name for each in type_places(change.before.schema.fields)}
     seen: dict[object, TypePlace] = {}
-    for each in type_places(after.schema.fields):
+    for each in type_places(change.after.schema.fields):
         other = seen.setdefault((each.level, each.path[-1].casefold()), each)
-        is_known = all(known.get(_rename_stable_key(one)) == one.name for one in (each, other))
+        is_known = all(known.get(place_key(one)) == one.name for one in (each, other))
         if other is not each and not is_known:
             yield f"columns {other.name} and {each.name}"
 
@@ -195,17 +229,67 @@ LIMITS: tuple[ReaderLimit, ...] = (
         "PyIceberg",
         "0.12",
         "reads a NULL list or map of structs as an empty one",
-        _new_places_where(_is_nullable_list_of_structs),
+        new_columns_where(_is_nullable_list_of_structs),
     ),
     ReaderLimit(
         "PyIceberg",
         "0.12",
         "cannot filter by a name with a dot in it",
-        _new_places_where(_has_dot_in_name),
+        new_columns_where(_has_dot_in_name),
     ),
-    ReaderLimit("Spark with Iceberg", "1.11", "cannot read TIME", _new_places_where(_is_time_type)),
     ReaderLimit(
-        "Spark with Iceberg", "1.11", "cannot read nanoseconds", _new_places_where(_has_nanoseconds)
+        "PyIceberg",
+        "0.12",
+        "cannot read files that have TIME in milliseconds",
+        new_columns_where(_is_time_in_milliseconds),
+    ),
+    ReaderLimit(
+        "PyIceberg",
+        "0.12",
+        "reads a DOUBLE partition value as FLOAT, and may skip its rows in a filter",
+        _new_identity_fields_where(_is_double),
+    ),
+    ReaderLimit(
+        "PyIceberg",
+        "0.12",
+        "cannot open a table with nanoseconds as a partition value",
+        _new_identity_fields_where(_has_nanoseconds),
+    ),
+    ReaderLimit(
+        "PyIceberg",
+        "0.12",
+        "cannot read a UUID partition column that files lack",
+        _new_identity_fields_where(_is_uuid),
+    ),
+    ReaderLimit(
+        "PyIceberg",
+        "0.12",
+        "cannot read a NOT NULL partition column that files lack",
+        _new_identity_fields_where(_is_required_without_default),
+    ),
+    ReaderLimit(
+        "PyIceberg",
+        "0.12",
+        "cannot read files without field ids that have more columns than the table ever had",
+        _new_name_mapping,
+    ),
+    ReaderLimit(
+        "Spark with Iceberg",
+        "1.11",
+        "cannot read as BIGINT what files have as TINYINT or SMALLINT, unless "
+        "read.parquet.vectorization.enabled is false",
+        _small_integers_widened_to_bigint,
+    ),
+    ReaderLimit(
+        "Spark with Iceberg",
+        "1.11",
+        "reads milliseconds that files encode by dictionary as microseconds, unless "
+        "read.parquet.vectorization.enabled is false",
+        new_columns_where(_has_milliseconds_in_top_column),
+    ),
+    ReaderLimit("Spark with Iceberg", "1.11", "cannot read TIME", new_columns_where(_is_time_type)),
+    ReaderLimit(
+        "Spark with Iceberg", "1.11", "cannot read nanoseconds", new_columns_where(_has_nanoseconds)
     ),
     ReaderLimit(
         "Spark with Iceberg",
@@ -220,13 +304,13 @@ LIMITS: tuple[ReaderLimit, ...] = (
         "ClickHouse", "26.9", "reads NULL where older files have the default", _new_default_columns
     ),
     ReaderLimit(
-        "ClickHouse", "26.9", "reads TIME as whole seconds", _new_places_where(_is_time_type)
+        "ClickHouse", "26.9", "reads TIME as whole seconds", new_columns_where(_is_time_type)
     ),
     ReaderLimit(
         "ClickHouse",
         "26.9",
         "reads a NULL list or struct as an empty one",
-        _new_places_where(_is_nullable_list_or_struct),
+        new_columns_where(_is_nullable_list_or_struct),
     ),
     ReaderLimit(
         "ClickHouse",
@@ -249,15 +333,11 @@ LIMITS: tuple[ReaderLimit, ...] = (
     ReaderLimit(
         "Polars (native)", "1.44", "fails on a DECIMAL that was widened", _widened_decimal_columns
     ),
+    ReaderLimit(
+        "Polars (native)",
+        "1.44",
+        "fails on files that have timestamps in milliseconds",
+        new_columns_where(_has_milliseconds),
+    ),
 )
 """Every reader error that a change of schema or layout can cause."""
-
-
-def warnings(before: TableState, after: TableState) -> tuple[str, ...]:
-    """Return the known reader errors that a change causes.
-
-    Args:
-        before: The table before the change.
-        after: The table after it.
-    """
-    return tuple(said for each in LIMITS for said in each.warnings(before, after))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Annotated, Final
 
 from attrs import frozen
@@ -10,6 +11,7 @@ from cyclopts import App, Parameter
 from ledger.cli import families
 from ledger.cli.options import LedgerFlags
 from ledger.decide.format_rules import declared_rules
+from ledger.model.schema import Schema
 from ledger.state.table import TableState
 from projections.command import FormatCommand, PythonReader
 from projections.importing.command import (
@@ -86,13 +88,20 @@ class PaimonPlan:
         """
         return tuple(schema_path(each) for each in range(before.schema.id + 1, after.schema.id + 1))
 
-    def warnings(self, before: TableState, after: TableState) -> tuple[str, ...]:
+    def warnings(
+        self,
+        before: TableState,
+        after: TableState,
+        earlier: Callable[[], Iterable[Schema]],
+    ) -> tuple[str, ...]:
         """Return features of a table that Paimon's files lack, where a change declares Paimon.
 
         Args:
             before: The table before the change.
             after: The table after it.
+            earlier: Returns the table's schemas up to `before`.
         """
+        del earlier
         if not after.branches or PAIMON in declared_rules(before.schema.options).formats:
             return ()
         named = ", ".join(sorted(after.branches))

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
+from collections.abc import Callable, Iterable
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.errors import AnalysisException
+from attrs import frozen
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # ships none
+from pyarrow import parquet
+from pyspark.errors import AnalysisException, PySparkException
 
 import ledger
-from ledger import Ledger, Schema
+from ledger import AddColumn, Ledger, Schema, SchemaChange, SetOption, Table, UpdateColumnType
+from ledger.model import read_type, type_to_wire
 from ledger.table_handle import handle_of
 from projections.iceberg import Names
 from projections.iceberg.planned import LIMITS
@@ -18,6 +24,7 @@ from tests.readers.book import Book
 from tests.readers.iceberg_life import CASES, Case, life
 from tests.readers.iceberg_runtime import catalog_of
 from tests.readers.lakehouse import add_rows, write_rows
+from tests.readers.typed_rows import VALUES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -173,6 +180,114 @@ def test_names_that_differ_by_case_alone_are_distinct_only_in_case_sensitive_spa
         assert _rows(iceberg, query) == [{"a": 1, "A": 2}]
     finally:
         iceberg.conf.unset("spark.sql.caseSensitive")
+
+
+SHAPES: dict[str, tuple[tuple[str, ...], Callable[[Any], Any]]] = {
+    "{}": ((), lambda value: value),
+    "ROW<x {}>": (("x",), lambda value: {"x": value}),
+    "ARRAY<{}>": (("element",), lambda value: [value]),
+    "MAP<STRING NOT NULL, {}>": (("value",), lambda value: [("k", value)]),
+}
+"""Types around a type: the path to it, and a value from one of the type."""
+
+
+@frozen
+class Retyped:
+    """A column whose types follow one another after its first file was written."""
+
+    name: str
+    shape: str
+    types: tuple[str, ...]
+
+
+def retyped_columns() -> list[Retyped]:
+    """Return columns for every change of type that the ledger allows, and every two in a row.
+
+    Spark cannot read TIME at all.
+    """
+    atoms = [each for each in VALUES if not each.startswith("TIME(")]
+    lake = ledger.open("memory://retyped")
+    lake.create_database("shop")
+    columns = {f"c{number}": each for number, each in enumerate(atoms)}
+    schema = Schema.of(columns, options={"ledger.formats": "iceberg"})
+    table = lake.create_table("shop.t", schema)
+    pairs = [
+        (old, new)
+        for name, old in columns.items()
+        for new in atoms
+        if old != new and not table.plan([UpdateColumnType((name,), new)]).refusals
+    ]
+    found = [
+        *product(SHAPES, pairs),
+        *(("{}", (old, new, newest)) for old, new in pairs for by, newest in pairs if by == new),
+        *(("{}", (each,)) for each in atoms),
+    ]
+    return [Retyped(f"c{number}", *each) for number, each in enumerate(found)]
+
+
+def test_a_plan_warns_of_the_changes_of_types_that_spark_misreads_and_only_of_those(
+    iceberg: SparkSession, lake: Ledger
+) -> None:
+    columns = retyped_columns()
+    options = {"ledger.formats": "iceberg"}
+    table = lake.create_table("shop.retyped", Schema.of({"id": "INT"}, options=options))
+    first = [(each.name, read_type(each.shape.format(each.types[0]))) for each in columns]
+    changes: list[SchemaChange] = [AddColumn((name,), type_to_wire(kind)) for name, kind in first]
+    warned = _columns_warned_of_for_spark(table, changes)
+    table.alter(changes)
+    rows = [
+        {"id": row, **{e.name: SHAPES[e.shape][1](VALUES[e.types[0]][row]) for e in columns}}
+        for row in (0, 1)
+    ]
+    rows.append({"id": 2, **{each.name: SHAPES[each.shape][1](None) for each in columns}})
+    add_rows(table, "dictionary.parquet", rows)
+    plain = write_rows(table, "plain.parquet", rows)
+    parquet.write_table(parquet.read_table(plain), plain, use_dictionary=False)
+    table.add_files([str(plain)])
+    for step in (1, 2):
+        changes = [
+            UpdateColumnType(
+                (each.name, *SHAPES[each.shape][0]), each.types[step], keep_nullability=True
+            )
+            for each in columns
+            if len(each.types) > step
+        ]
+        warned |= _columns_warned_of_for_spark(table, changes)
+        table.alter(changes)
+    table.project("iceberg")
+
+    def read(names: Iterable[str]) -> list[dict[str, Any]]:
+        name = f"{catalog_of(lake.url)}.`shop.db`.retyped"
+        query = f"SELECT {', '.join(names)} FROM {name} ORDER BY id"  # noqa: S608 - written here
+        found: list[dict[str, Any]] = iceberg.sql(query).toArrow().to_pylist()
+        return found
+
+    expected = [row for row in rows for _ in range(2)]
+    right = ["id", *(each.name for each in columns if each.name not in warned)]
+    assert read(right) == [{name: row[name] for name in right} for row in expected]
+    wrong = [each for each in columns if each.name in warned]
+    misread = [each.name for each in wrong if each.types[0].startswith("TIMESTAMP")]
+    found = read(["id", *misread])
+    assert [e for e in misread if [row[e] for row in found] == [row[e] for row in expected]] == []
+    failing = [each.name for each in wrong if each.name not in misread]
+    assert misread
+    assert failing
+    for name in failing:
+        with pytest.raises((PySparkException, Py4JError), match="BigIntVector cannot be cast to"):
+            read([name])
+
+    table.alter([SetOption("read.parquet.vectorization.enabled", "false")])
+    table.project("iceberg")
+    assert read(["id", *(each.name for each in columns)]) == expected
+
+
+def _columns_warned_of_for_spark(table: Table, changes: list[SchemaChange]) -> set[str]:
+    places = [
+        each.partition(": Spark with Iceberg")[0].removeprefix("columns ").removeprefix("column ")
+        for each in table.plan(changes).warnings
+        if ": Spark with Iceberg" in each
+    ]
+    return {name for each in places for name in each.split(", ")}
 
 
 def test_a_branch_reads_by_its_name_until_main_has_what_it_shows(

@@ -9,10 +9,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import polars as pl
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from pyiceberg.exceptions import ResolveError
+from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException
 from pyiceberg.table import StaticTable
 
 import ledger
@@ -20,7 +23,9 @@ from ledger import (
     AddColumn,
     AddPartitionField,
     DropColumn,
+    FileChange,
     FormatError,
+    InvalidChangeError,
     Ledger,
     RemovePartitionField,
     RenameColumn,
@@ -39,6 +44,7 @@ from projections.iceberg.planned import LIMITS
 from tests.programs import run
 from tests.readers.engines import HAS_CHDB, chdb_rows, duckdb_rows
 from tests.readers.lakehouse import add_rows, folder_of
+from tests.readers.typed_rows import MOMENT, VALUES
 
 Change = SchemaChange | SpecChange
 
@@ -81,7 +87,26 @@ BROUGHT: dict[str, tuple[dict[str, Any], str, list[Change], set[str]]] = {
     ),
     "a time": (
         {"id": "INT"}, "2", [AddColumn(("t",), "TIME(3)")],
+        {"column t: PyIceberg", "column t: Spark with Iceberg", "column t: ClickHouse"},
+    ),
+    "a time in microseconds": (
+        {"id": "INT"}, "2", [AddColumn(("t",), "TIME(6)")],
         {"column t: Spark with Iceberg", "column t: ClickHouse"},
+    ),
+    "a moment in milliseconds": (
+        {"id": "INT"}, "2", [AddColumn(("t",), "TIMESTAMP(3)")],
+        {"column t: Spark with Iceberg", "column t: Polars (native)"},
+    ),
+    "moments in milliseconds, inside": (
+        {"id": "INT", "r": read_type("ROW<x INT>")}, "2",
+        [
+            AddColumn(("r", "t"), "TIMESTAMP(0)"),
+            AddColumn(("l",), type_to_wire(read_type("ARRAY<TIMESTAMP_LTZ(3)>"))),
+        ],
+        {"columns r.t, l.element: Polars (native)", "column l: ClickHouse"},
+    ),
+    "a moment of more digits": (
+        {"t": "TIMESTAMP(3)"}, "2", [UpdateColumnType(("t",), "TIMESTAMP(6)")], set(),
     ),
     "nanoseconds": (
         {"id": "INT"}, "3",
@@ -97,6 +122,46 @@ BROUGHT: dict[str, tuple[dict[str, Any], str, list[Change], set[str]]] = {
         {"id": "INT", "r": read_type("ROW<d DECIMAL(9, 2)>")}, "2",
         [UpdateColumnType(("r", "d"), "DECIMAL(12, 2)", keep_nullability=True)],
         {"column r.d: Polars (native)", "column r.d: ClickHouse"},
+    ),
+    "a wider decimal in a list and a map": (
+        {"id": "INT", "l": read_type("ARRAY<DECIMAL(9, 2)>"),
+         "m": read_type("MAP<STRING NOT NULL, DECIMAL(9, 2)>")}, "2",
+        [
+            UpdateColumnType(("l", "element"), "DECIMAL(12, 2)", keep_nullability=True),
+            UpdateColumnType(("m", "value"), "DECIMAL(12, 2)", keep_nullability=True),
+        ],
+        {"columns l.element, m.value: Polars (native)"},
+    ),
+    "a small integer that becomes a BIGINT": (
+        {"a": "TINYINT", "b": "SMALLINT NOT NULL", "c": "INT"}, "2",
+        [UpdateColumnType((each,), "BIGINT", keep_nullability=True) for each in "abc"],
+        {"columns a, b: Spark with Iceberg"},
+    ),
+    "a small integer that becomes an INT": (
+        {"a": "TINYINT", "b": "SMALLINT"}, "2",
+        [UpdateColumnType((each,), "INT") for each in "ab"], set(),
+    ),
+    "a small integer inside that becomes a BIGINT": (
+        {"id": "INT", "r": read_type("ROW<a SMALLINT>")}, "2",
+        [UpdateColumnType(("r", "a"), "BIGINT")], set(),
+    ),
+    "a partition field of a DOUBLE": (
+        {"id": "INT", "v": "DOUBLE"}, "2",
+        [UpdatePartitionSpec((AddPartitionField(("v",), "identity"),))],
+        {"partition field v: PyIceberg 0.12 reads a DOUBLE"},
+    ),
+    "a partition field of a FLOAT": (
+        {"id": "INT", "v": "FLOAT"}, "2",
+        [UpdatePartitionSpec((AddPartitionField(("v",), "identity"),))], set(),
+    ),
+    "a partition field of a NOT NULL column": (
+        {"id": "INT", "v": "DATE NOT NULL"}, "2",
+        [UpdatePartitionSpec((AddPartitionField(("v",), "identity"),))],
+        {"partition field v: PyIceberg 0.12 cannot read a NOT NULL"},
+    ),
+    "a partition field with another transform of a NOT NULL column": (
+        {"id": "INT", "v": "DATE NOT NULL"}, "2",
+        [UpdatePartitionSpec((AddPartitionField(("v",), "month"),))], set(),
     ),
     "a renamed list of structs": (
         {"id": "INT", "l": _STRUCTS}, "2", [RenameColumn(("l",), "k")], set(),
@@ -135,6 +200,50 @@ def test_a_void_of_format_version_1_is_warned_of(lake: Ledger) -> None:
     assert said.startswith("partition field id_bucket_4: DuckDB")
 
 
+def test_a_column_that_was_small_long_ago_is_warned_of(lake: Ledger) -> None:
+    table = table_of(lake, {"a": "SMALLINT", "b": "INT"})
+    assert table.plan([UpdateColumnType(("a",), "INT")]).warnings == ()
+    table.alter([UpdateColumnType(("a",), "INT")])
+    table.alter([RenameColumn(("a",), "c")])
+    wider = [UpdateColumnType((each,), "BIGINT") for each in "bc"]
+    (said,) = table.plan(wider).warnings
+    assert said.startswith("column c: Spark with Iceberg 1.11 cannot read as BIGINT")
+    table.alter(wider)
+    assert table.plan([RenameColumn(("c",), "d")]).warnings == ()
+
+
+def test_a_partition_column_is_warned_of_once(lake: Ledger) -> None:
+    table = table_of(lake, {"id": "INT", "v": "FLOAT NOT NULL"})
+    field = UpdatePartitionSpec((AddPartitionField(("v",), "identity"),))
+    (said,) = table.plan([field]).warnings
+    assert said.startswith("partition field v: PyIceberg 0.12 cannot read a NOT NULL")
+    table.alter([field])
+    (said,) = table.plan([UpdateColumnType(("v",), "DOUBLE", keep_nullability=True)]).warnings
+    assert said.startswith("partition field v: PyIceberg 0.12 reads a DOUBLE")
+    assert table.plan([RenameColumn(("v",), "w"), AddColumn(("v",), "INT")]).warnings == ()
+
+
+def test_a_format_that_is_newly_declared_is_warned_of_as_at_creation(lake: Ledger) -> None:
+    columns = {"id": "INT", "s": "SMALLINT", "v": "DOUBLE NOT NULL", "t": "TIMESTAMP(3)"}
+    options = {"ledger.formats": "delta"}
+    schema = Schema.of(columns, partition_keys=["v"], options=options)
+    table = lake.create_table("shop.t", schema)
+    add_rows(table, "v=1.5/1.parquet", [{"id": 1, "v": 1.5}], has_ids=False)
+    table.alter([UpdateColumnType(("s",), "BIGINT")])
+
+    said = table.plan([SetOption("ledger.formats", "delta,iceberg")]).warnings
+    assert [each.partition(" 1.")[0].partition(" 0.")[0] for each in said] == [
+        "partition field v: PyIceberg",
+        "partition field v: PyIceberg",
+        "the table: PyIceberg",
+        "column s: Spark with Iceberg",
+        "column t: Spark with Iceberg",
+        "column t: Polars (native)",
+    ]
+    table.alter([SetOption("ledger.formats", "delta,iceberg")])
+    assert table.plan([SetOption("k", "v")]).warnings == ()
+
+
 def test_the_command_line_shows_warnings(
     lake: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -144,7 +253,7 @@ def test_the_command_line_shows_warnings(
     assert "column t: ClickHouse 26.9 reads TIME as whole seconds" in capsys.readouterr().out
     assert main([*words, "--output", "json"]) == 0
     reported = json.loads(capsys.readouterr().out)["formats"]["iceberg"]["warnings"]
-    assert [each.partition(":")[0] for each in reported] == ["column t", "column t"]
+    assert [each.partition(":")[0] for each in reported] == ["column t"] * 3
 
 
 def test_a_creation_is_warned_of_what_readers_get_wrong_too(
@@ -214,6 +323,128 @@ def test_pyiceberg_reads_a_null_list_or_map_of_structs_as_an_empty_one(
     assert plain == [None, []], kind
     found = StaticTable.from_metadata(newest(table)).scan().to_arrow()["v"].to_pylist()
     assert found == [[], []]
+
+
+def test_pyiceberg_cannot_read_files_that_have_time_in_milliseconds(lake: Ledger) -> None:
+    limit("PyIceberg", "TIME in milliseconds")
+    table = table_of(lake, {"id": "INT", "t": "TIME(3)"})
+    add_rows(table, "1.parquet", [{"id": 1, "t": dt.time(1, 2)}])
+    with pytest.raises(UnsupportedPyArrowTypeException, match=r"time32\[ms\]"):
+        StaticTable.from_metadata(newest(table)).scan().to_arrow()
+
+
+_PARTITION_TYPES = {
+    **{text: values[0] for text, values in VALUES.items() if text != "TIME(3)"},
+    "UUID": bytes(range(16)),
+    "TIMESTAMP(9)": MOMENT,
+    "TIMESTAMP_LTZ(9)": MOMENT.replace(tzinfo=dt.UTC),
+}
+
+
+@pytest.mark.parametrize("nullability", ["", " NOT NULL"])
+@pytest.mark.parametrize("text", _PARTITION_TYPES)
+def test_a_plan_warns_of_partition_values_that_pyiceberg_misreads_and_only_of_those(
+    lake: Ledger, text: str, nullability: str
+) -> None:
+    table = table_of(lake, {"id": "INT", "v": f"{text}{nullability}"}, "3")
+    change = UpdatePartitionSpec((AddPartitionField(("v",), "identity"),))
+    says = {each.says for each in LIMITS}
+    warned = [each for each in table.plan([change]).warnings if "PyIceberg" in each]
+    assert {each.partition(" 0.12 ")[2] for each in warned} <= says
+    table.alter([change])
+
+    assert bool(warned) == bool(_misread_with_and_without_the_column(table, _PARTITION_TYPES[text]))
+
+
+def _misread_with_and_without_the_column(table: Table, value: Any) -> list[str]:
+    """Return the errors of PyIceberg with a file that has a partition column, then without it."""
+    arrow = table.at().schema.to_arrow()
+    rows = pa.Table.from_pylist([{"id": 1, "v": value}, {"id": 2, "v": value}], schema=arrow)
+    # No statistics tell a floating-point value, but a folder does.
+    folder = f"v={value}" if isinstance(value, float) else "."
+    path = folder_of(table) / folder / "1.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(rows, path)
+    table.add_files([str(path)])
+    problems = [_misread(table, rows)]
+    (whole,) = table.at().files
+    table.delete_files([whole.path])
+    path = folder_of(table) / "2.parquet"
+    parquet.write_table(rows.select(["id"]), path)
+    size = path.stat().st_size
+    table.append([msgspec.structs.replace(whole, path="2.parquet", file_size_in_bytes=size)])
+    problems.append(_misread(table, rows))
+    return [each for each in problems if each]
+
+
+def _misread(table: Table, rows: pa.Table) -> str:
+    try:
+        found = StaticTable.from_metadata(newest(table)).scan().to_arrow()
+    except (ResolveError, ValueError, pa.ArrowTypeError) as error:
+        return str(error)
+    return "" if found["v"].to_pylist() == rows["v"].to_pylist() else str(found["v"])
+
+
+def test_pyiceberg_skips_rows_of_a_double_partition(lake: Ledger) -> None:
+    limit("PyIceberg", "reads a DOUBLE partition value as FLOAT")
+    table = table_of(lake, {"id": "INT", "v": "DOUBLE"})
+    table.alter([UpdatePartitionSpec((AddPartitionField(("v",), "identity"),))])
+    add_rows(table, "v=1.1/1.parquet", [{"id": 1, "v": 1.1}])
+    there = StaticTable.from_metadata(newest(table))
+    assert there.scan().to_arrow().to_pylist() == [{"id": 1, "v": 1.1}]
+    assert there.scan(row_filter="v = 1.1").to_arrow().to_pylist() == []
+    assert table.at().to_arrow(where="v = 1.1").to_pylist() == [{"id": 1, "v": 1.1}]
+
+
+_EXTRA_COLUMNS: dict[str, pa.Array] = {
+    "a column": pa.array([5]),
+    "a struct": pa.array([{"x": 1}]),
+    "a list": pa.array([[1]]),
+    "a map": pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64())),
+    "a member": pa.array([{"x": 1, "y": 2}], pa.struct([("x", pa.int32()), ("y", pa.int32())])),
+}
+
+
+@pytest.mark.parametrize("what", _EXTRA_COLUMNS)
+def test_pyiceberg_cannot_read_more_columns_than_a_name_mapping_has(
+    lake: Ledger, what: str
+) -> None:
+    limit("PyIceberg", "more columns than the table ever had")
+    columns = {"id": "INT", "old": "INT", "r": read_type("ROW<x INT>")}
+    table = table_of(lake, columns)
+    add_rows(table, "1.parquet", [{"id": 1, "old": 2}], has_ids=False)
+    table.alter([DropColumn(("old",))])
+    there = StaticTable.from_metadata(newest(table)).scan()
+    assert there.to_arrow().to_pylist() == [{"id": 1, "r": None}]
+
+    name = "r" if what == "a member" else "extra"
+    rows = pa.table({"id": pa.array([1], pa.int32()), name: _EXTRA_COLUMNS[what]})
+    path = folder_of(table) / "2.parquet"
+    parquet.write_table(rows, path)
+    size = path.stat().st_size
+    # What the ledger looks into is rejected; engines append what they wrote.
+    with pytest.raises(InvalidChangeError, match="fits no schema"):
+        table.add_files([str(path)])
+    table.append([FileChange(path="2.parquet", record_count=1, file_size_in_bytes=size)])
+    with pytest.raises(ValueError, match="Could not find field with name"):
+        StaticTable.from_metadata(newest(table)).scan().to_arrow()
+
+
+@pytest.mark.parametrize("text", [each for each in VALUES if each.startswith("TIMESTAMP")])
+@pytest.mark.parametrize("inside", ["{}", "ROW<x {}>", "ARRAY<{}>"])
+def test_polars_by_itself_fails_on_milliseconds(lake: Ledger, text: str, inside: str) -> None:
+    limit("Polars (native)", "timestamps in milliseconds")
+    table = table_of(lake, {"id": "INT"})
+    added = AddColumn(("v",), type_to_wire(read_type(inside.format(text))))
+    is_warned = any("Polars (native)" in each for each in table.plan([added]).warnings)
+    table.alter([added])
+    add_rows(table, "1.parquet", [{"id": 1}])
+    scan = pl.scan_iceberg(newest(table), reader_override="native")
+    if is_warned:
+        with pytest.raises(pl.exceptions.PolarsError):
+            scan.collect()
+    else:
+        assert scan.collect()["id"].to_list() == [1]
 
 
 def test_polars_by_itself_fails_on_a_decimal_that_was_widened(lake: Ledger) -> None:

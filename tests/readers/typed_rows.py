@@ -33,6 +33,35 @@ COLUMNS: dict[str, Any] = {
     "place": read_type("ROW<zip INT, city STRING>"),
 }
 
+VALUES: dict[str, tuple[Any, ...]] = {
+    "BOOLEAN": (True, False),
+    "TINYINT": (1, -2),
+    "SMALLINT": (1, -300),
+    "INT": (1, -70_000),
+    "BIGINT": (1, -(2**40)),
+    "FLOAT": (1.5, -2.25),
+    "DOUBLE": (1.1, 1e300),
+    "DECIMAL(9, 2)": (Decimal("1.50"), Decimal("-2.25")),
+    "DECIMAL(12, 2)": (Decimal("1.50"), Decimal("-1234567890.25")),
+    "DECIMAL(20, 2)": (Decimal("1.50"), Decimal("-123456789012345678.25")),
+    "DECIMAL(38, 2)": (Decimal("1.50"), Decimal("-12345678901234567890.25")),
+    "CHAR(3)": ("abc", "xyz"),
+    "VARCHAR(5)": ("a b/c", "zoë"),
+    "STRING": ("", "\U0001f4b0"),
+    "BINARY(3)": (b"abc", bytes(3)),
+    "VARBINARY(5)": (b"", b"abc"),
+    "BYTES": (b"\x00\xff", b"abc"),
+    "DATE": (dt.date(1960, 1, 2), dt.date(2013, 1, 1)),
+    "TIME(3)": (dt.time(1, 2, 3, 4000), dt.time(23, 59)),
+    "TIME(6)": (dt.time(1, 2, 3, 4), dt.time(23, 59)),
+    "TIMESTAMP(0)": (dt.datetime(1960, 1, 2, 3), dt.datetime(2013, 1, 1)),  # noqa: DTZ001
+    "TIMESTAMP(3)": (dt.datetime(1960, 1, 2, 3), dt.datetime(2013, 1, 1)),  # noqa: DTZ001
+    "TIMESTAMP(6)": (MOMENT, dt.datetime(1960, 1, 2, 3)),  # noqa: DTZ001
+    "TIMESTAMP_LTZ(3)": (dt.datetime(1960, 1, 2, tzinfo=UTC), dt.datetime(2013, 1, 1, tzinfo=UTC)),
+    "TIMESTAMP_LTZ(6)": (MOMENT.replace(tzinfo=UTC), dt.datetime(1960, 1, 2, tzinfo=UTC)),
+}
+"""Two values of each atomic type that Iceberg has from version 1 on, before and after an epoch."""
+
 
 def row_of(number: int) -> dict[str, Any]:
     row: dict[str, Any] = {
