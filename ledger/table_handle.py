@@ -170,10 +170,7 @@ class TableHandle:
 
     def reached(self, location: str) -> str:
         """Translate a URL below the recorded root to the URL by which the ledger was opened."""
-        home, here = self.setting.home, self.ledger_url
-        if home == here or not location.startswith(f"{home}/"):
-            return location
-        return here + location.removeprefix(home)
+        return self.setting.reached(location)
 
     def read_file(self, path: str) -> bytes | None:
         """Return the contents of a file of the table, by its path in the log.

@@ -34,6 +34,7 @@ class ToyRules:
     title: str = "Toy"
     number: int = 1
     binds_names: bool = False
+    orders_members: bool = False
     file_forms: Mapping[str, FileForm] = field(factory=dict)
 
     def version(self, options: Mapping[str, str]) -> int:

@@ -22,7 +22,7 @@ from ledger.audit.column_migration import (
     align_schema,
     column_steps,
 )
-from ledger.decide.format_rules import BoundNames, ReadableReach
+from ledger.decide.format_rules import BoundNames, MemberMisfit, ReadableReach
 from ledger.decide.table import PendingTableChanges
 from ledger.events import SchemaChange, TableEvent
 from ledger.events.commit import FORMAT, Commit, Outside, Transaction
@@ -201,6 +201,11 @@ class _ColumnsOnlyPast:
 
     def reach(self, _state: TableState) -> ReadableReach:
         return ReadableReach()
+
+    def member_misfits(
+        self, _files: Collection[FileChange], _schemas: Mapping[int, Schema]
+    ) -> Iterator[MemberMisfit]:
+        return iter(())
 
 
 def state_after_changes(

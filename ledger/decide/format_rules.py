@@ -145,6 +145,31 @@ class Refusal(Struct, frozen=True):
     alternative: str
 
 
+class MemberMisfit(Struct, frozen=True):
+    """A struct in a data file whose members are not those of the file's schema, in its order.
+
+    Attributes:
+        file: The file's name.
+        column: The path of the struct.
+        wanted: The names of the members in the schema.
+        found: Their names in the file.
+    """
+
+    file: str
+    column: str
+    wanted: tuple[str, ...]
+    found: tuple[str, ...]
+
+    def refusal(self) -> Refusal:
+        """Return the problem of the file in a format whose readers take members by position."""
+        return Refusal(
+            f"file {self.file}: column {self.column}",
+            f"readers take the members of a struct by their position, which has to be that of the "
+            f"schema, ({', '.join(self.wanted)}), and the file has ({', '.join(self.found)})",
+            "write the file again with all of them in that order, NULL where there is no value",
+        )
+
+
 def emptiness_problems(schema: Schema) -> Iterator[Refusal]:
     """Yield the problem of a table without columns, in a format whose readers fail on one."""
     if not schema.fields:
@@ -264,6 +289,18 @@ class History(Protocol):
 
     def columns(self, state: TableState) -> PastColumns:
         """Return every column that the table had up to a state; reads lazily."""
+
+    def member_misfits(
+        self, files: Collection[FileChange], schemas: Mapping[int, Schema]
+    ) -> Iterator[MemberMisfit]:
+        """Yield structs in Parquet files whose members are not as the files' schemas list them.
+
+        Reads the footers of the files that have structs; a file that does not exist is left out.
+
+        Args:
+            files: Data files.
+            schemas: The schemas of the files, by id.
+        """
 
 
 class TableCreation(Struct, frozen=True):
@@ -494,6 +531,7 @@ class FormatRules(Protocol):
         number: Version of the rules, from 1. Raise it when they reject more than before: a table
             keeps the highest that it was changed by, and older packages refuse to change it.
         binds_names: Whether a name that files without field ids use stands for one field for ever.
+        orders_members: Whether its readers take the members of a struct by their position in files.
         file_forms: By the root of a type, its representation in files, where formats differ.
     """
 
@@ -501,6 +539,7 @@ class FormatRules(Protocol):
     title: str
     number: int
     binds_names: bool
+    orders_members: bool
     file_forms: Mapping[str, FileForm]
 
     def version(self, options: Mapping[str, str]) -> int:
@@ -653,7 +692,7 @@ def problems(batch: Batch, formats: Formats) -> Iterator[FormatError]:
         else:
             asked.append(found)
     for each in asked:
-        for refusal in each.problems(batch):
+        for refusal in (*each.problems(batch), *_member_problems(batch, each)):
             yield _refusal_error(each.name, refusal, options)
     for each in asked:
         for refusal in each.last_problems(batch):
@@ -661,6 +700,21 @@ def problems(batch: Batch, formats: Formats) -> Iterator[FormatError]:
     for one, other in combinations(asked, 2):
         for refusal in _format_pair_problems(one, other, batch):
             yield _refusal_error(one.name, refusal, options)
+
+
+def _member_problems(batch: Batch, asked: FormatRules) -> Iterator[Refusal]:
+    """Yield the first struct in a readable file that readers of a newly declared format misread.
+
+    A plan also checks formats that are not declared; it does not read data files for them.
+    """
+    is_declared = asked.name in declared_rules(batch.schema.options).formats
+    if not (is_declared and asked.orders_members and batch.is_new(asked)):
+        return
+    known = (*batch.readable, batch.before.schema, batch.schema)
+    schemas = {each.id: each for each in known}
+    for each in batch.history.member_misfits(batch.reach.files, schemas):
+        yield each.refusal()
+        return
 
 
 def check_creation(creation: TableCreation, formats: Formats) -> None:
@@ -736,6 +790,20 @@ def refuse_unresolvable_names(
     for each in _declared_formats(schema, state, formats):
         for refusal in each.name_problems(schema, files, state, history):
             raise _refusal_error(each.name, refusal, schema.options)
+
+
+def member_ordering_format(state: TableState, formats: Formats) -> str | None:
+    """Return the first declared format whose readers take struct members by their position."""
+    names = _sort_format_names(declared_rules(state.schema.options).formats)
+    found = (formats.find(each) for each in names)
+    return next(
+        (each.name for each in found if not isinstance(each, Refusal) and each.orders_members), None
+    )
+
+
+def member_misfit_error(name: str, misfit: MemberMisfit, state: TableState) -> FormatError:
+    """Return the error of a file whose struct members readers of a format would misread."""
+    return _refusal_error(name, misfit.refusal(), state.schema.options)
 
 
 def binds_names(state: TableState, formats: Formats) -> bool:

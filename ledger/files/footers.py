@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
 from ledger.files.bounds import ColumnFacts, Footer, FooterColumn
 from ledger.model.arrow_types import FIELD_ID_KEY, from_arrow_type
-from ledger.model.errors import InvalidInputError, InvalidTypeError, TooLargeError, UnsupportedError
+from ledger.model.errors import (
+    InvalidInputError,
+    InvalidTypeError,
+    NotFoundError,
+    TooLargeError,
+    UnsupportedError,
+)
 from ledger.model.parquet_limits import FOOTER_BYTES, read_metadata
 from ledger.model.types import DataType, DecimalType
 from ledger.stores.object_errors import reading
@@ -67,6 +74,38 @@ def read_footers(
             # After a failure the queued files need not be read.
             pool.shutdown(cancel_futures=True)
     return tuple(footers)
+
+
+_CHUNK = 64
+
+
+def existing_footers(
+    names: Iterable[str], open_file: Callable[[str], tuple[AbstractFileSystem, str]]
+) -> Iterator[tuple[str, Footer]]:
+    """Yield the footers of the files that exist, with their names; they are read concurrently.
+
+    Args:
+        names: The files' names.
+        open_file: Function from a name to a file system and the path in it.
+
+    Raises:
+        StoreError: A file cannot be read, or its file system does not answer.
+        InvalidInputError: A file is not a Parquet file, or is torn.
+        UnsupportedError: A file is outside of the permitted locations.
+    """
+
+    def read(name: str) -> tuple[str, Footer] | None:
+        filesystem, path = open_file(name)
+        try:
+            return name, read_footer(path, filesystem=filesystem)
+        except NotFoundError:
+            return None
+
+    left = iter(names)
+    with ThreadPoolExecutor(max_workers=_WORKERS, thread_name_prefix="footers") as pool:
+        # In chunks, so that a caller which stops early waits for few files.
+        while some := list(islice(left, _CHUNK)):
+            yield from filter(None, pool.map(read, some))
 
 
 def read_footer(

@@ -22,6 +22,11 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import frozen
 from msgspec import UNSET
 
+from ledger.decide.format_rules import (
+    MemberMisfit,
+    member_misfit_error,
+    member_ordering_format,
+)
 from ledger.files.bounds import (
     TRUNCATE_LENGTH,
     ColumnFacts,
@@ -32,6 +37,8 @@ from ledger.files.bounds import (
 )
 from ledger.files.footers import OnProgress, read_footers
 from ledger.files.partition_values import DEFAULT_NAME, partition_value, partition_values, path_keys
+from ledger.files.struct_members import field_ids_in_file_order, member_misfits
+from ledger.formats import INSTALLED
 from ledger.locations import LOCAL, FileNames, place_of
 from ledger.model import types as t
 from ledger.model.arrow_types import nested_ids
@@ -343,6 +350,44 @@ def _candidate_schemas(
     yield with_column_names(schemas[0], column_names), column_names
     # The format's rules decide about these: the same commit may remove the older files.
     yield from ((each, {}) for each in schemas if each not in named)
+
+
+def match_member_order(
+    match: SchemaMatch,
+    columns: Sequence[FooterColumn],
+    history: Iterable[Schema],
+    *,
+    file: str,
+) -> SchemaMatch | MemberMisfit:
+    """Return the newest match in which every struct has the file's members, in the file's order.
+
+    An older schema has to mean the same columns by the file's names.
+
+    Args:
+        match: The newest match.
+        columns: The file's columns.
+        history: The table's schemas, newest first; consumed only as far as needed.
+        file: The file's name.
+
+    Returns:
+        The match; or, if there is none, the first struct that differs from the newest match.
+    """
+    misfit = next(member_misfits(file, columns, match.schema.fields), None)
+    if misfit is None:
+        return match
+    meant = tuple(field_ids_in_file_order(columns, match.schema.fields))
+    with_ids = _has_field_ids(columns, file)
+    carried: dict[tuple[int, tuple[str, ...]], int] = {}
+    for schema in history:
+        carried = {**dict(_nested_ids_in_fields(schema.fields)), **carried}
+        if (
+            schema.id < match.schema_id
+            and next(_schema_misfits(columns, schema, carried if with_ids else None), None) is None
+            and next(member_misfits(file, columns, schema.fields), None) is None
+            and tuple(field_ids_in_file_order(columns, schema.fields)) == meant
+        ):
+            return SchemaMatch(schema, match.field_ids)
+    return misfit
 
 
 def pair_columns_with_fields(
@@ -772,6 +817,12 @@ class _FileRegistrar:
             match = match_schema(
                 footer.columns, self.history, file=name, column_names=self.column_names
             )
+            ordering = member_ordering_format(self.state, INSTALLED)
+            if ordering is not None:
+                ordered = match_member_order(match, footer.columns, self.history, file=name)
+                if isinstance(ordered, MemberMisfit):
+                    raise member_misfit_error(ordering, ordered, self.state)
+                match = ordered
             self.matches[footer.columns] = match
         return match
 

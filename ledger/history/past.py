@@ -8,7 +8,7 @@ file next to the log: a cache, which records its schemas, and may be stale, dama
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,9 @@ _MOST_KEPT = 16
 
 _LOGGER = "ledger.table"
 
+OpenDataFile = Callable[[str], "tuple[AbstractFileSystem, str]"]
+"""Function from a data file's path in the log to its file system and the path in it."""
+
 
 class NamesCacheContent(Struct, frozen=True, rename="camel"):
     """Content of the names cache: the field ids that column names had in older schemas.
@@ -65,7 +68,9 @@ _DECODER = msgspec.json.Decoder(_NamesCacheFile)
 _NAMES_DECODER = msgspec.json.Decoder(NamesCacheContent)
 
 if TYPE_CHECKING:
-    from ledger.decide.format_rules import ReadableReach
+    from fsspec import AbstractFileSystem
+
+    from ledger.decide.format_rules import MemberMisfit, ReadableReach
 
 
 class TablePast:
@@ -73,9 +78,15 @@ class TablePast:
 
     Thread-safe without a lock: a signal handler that commits may have interrupted its own thread
     in here, which would deadlock.
+
+    Args:
+        log: The table's log.
+        live: Its live files.
+        open_data_file: Function that opens its data files.
     """
 
-    def __init__(self, log: TableLog, live: LiveFiles) -> None:
+    def __init__(self, log: TableLog, live: LiveFiles, open_data_file: OpenDataFile) -> None:
+        self.open_data_file = open_data_file
         self._log = log
         self._live = live
         self._schemas: dict[int, Schema] = {}
@@ -246,6 +257,25 @@ class TablePast:
             return written is not None and (not is_ordered or written.schema_id > schema_id)
 
         return PastColumns(chain([now], before), lacks)
+
+    def member_misfits(
+        self, files: Collection[FileChange], schemas: Mapping[int, Schema]
+    ) -> Iterator[MemberMisfit]:
+        """Yield structs in Parquet files whose members are not as the files' schemas list them.
+
+        Reads the footers of the files that have structs; a file that does not exist is left out.
+        """
+        from ledger.files.footers import existing_footers
+        from ledger.files.struct_members import has_structs, member_misfits
+
+        fields = {key: each.fields for key, each in schemas.items() if has_structs(each.fields)}
+        wanted = {
+            each.path: fields[each.schema_id]
+            for each in files
+            if each.content == "data" and each.format == "parquet" and each.schema_id in fields
+        }
+        for path, footer in existing_footers(wanted, self.open_data_file):
+            yield from member_misfits(path, footer.columns, wanted[path])
 
     def _state_at(self, state: TableState, snapshot_id: int) -> TableState:
         if snapshot_id == state.last_snapshot_id:

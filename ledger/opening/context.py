@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 from weakref import ref
 
@@ -22,7 +23,7 @@ from ledger.events.catalog import CatalogEvent
 from ledger.events.commit import Commit
 from ledger.files.live import LiveFiles
 from ledger.history.past import TablePast
-from ledger.locations import Place, is_absolute, place_of
+from ledger.locations import Place, below, is_absolute, place_of
 from ledger.log.checkpoints import Head
 from ledger.log.commit_queue import register_after_fork
 from ledger.log.layout import STREAM_FOLDER, stream_root
@@ -39,6 +40,8 @@ from ledger.stores.file_access import FileAccess, endpoint_of, resolve_symlinks
 from ledger.stores.wrappers import Trust, with_trust
 
 if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
     from ledger.decide.changes import TableChange
     from ledger.decide.commit_policies import DatabasePolicy
 
@@ -47,14 +50,24 @@ AnyLog = StreamLog[Any, Any]
 
 
 class _StreamSetting(Protocol):
-    """The part of `TableSetting` that opening a table's stream needs."""
+    """The part of `TableSetting` that opening a table's stream and its data files needs."""
 
     @property
     def store(self) -> Store:
         """The ledger's store."""
 
+    @property
+    def home(self) -> str:
+        """The recorded URL of the ledger."""
+
     def store_at(self, url: str) -> Store:
         """Return the store of an external table."""
+
+    def file_access(self, location: str) -> FileAccess:
+        """Return the permission to open files that the log of a table at a location names."""
+
+    def reached(self, location: str) -> str:
+        """Translate a URL below the recorded root to the URL by which the ledger was opened."""
 
 
 def catalog_stream(store: Store) -> StreamLog[CatalogState, CatalogEvent]:
@@ -88,9 +101,27 @@ class OpenedTable:
             PersonalSidecars(setting.store),
         )
         live = LiveFiles(log)
-        past = TablePast(log, live)
+        past = TablePast(log, live, partial(_open_data_file, setting, path))
         log.set_cache_hooks(*_cache_hooks(log, live, past))
         return cls(log, live, past)
+
+
+def _open_data_file(
+    setting: _StreamSetting, table_path: str, name: str
+) -> tuple[AbstractFileSystem, str]:
+    """Return the file system of a table's data file, and the path in it; nothing is read yet.
+
+    Args:
+        setting: The setting of the table.
+        table_path: The table's path in the catalog.
+        name: The file's path in the log.
+
+    Raises:
+        UnsupportedError: It is outside of the permitted locations.
+    """
+    is_external = is_absolute(table_path)
+    location = table_path if is_external else f"{setting.home}/{table_path}"
+    return setting.file_access(location).open(setting.reached(below(location, name)))
 
 
 def _cache_hooks(
@@ -102,6 +133,7 @@ def _cache_hooks(
     handle, as when caches are saved after it was released, the hooks make new caches.
     """
     log_of, live_of, past_of = ref(log), ref(live), ref(past)
+    open_data_file = past.open_data_file
 
     def found() -> tuple[LiveFiles, TablePast]:
         files, before = live_of(), past_of()
@@ -110,7 +142,7 @@ def _cache_hooks(
             if left is None:
                 raise AssertionError("a log that is read is there")
             files = LiveFiles(left)
-            before = TablePast(left, files)
+            before = TablePast(left, files, open_data_file)
         return files, before
 
     def keys_of(commit: Commit[TableEvent]) -> Iterable[str]:
@@ -341,6 +373,13 @@ class TableSetting:
     def home(self) -> str:
         """Recorded URL of the ledger, also if it was opened by an alias."""
         return self.root_location.canonical(self.store.url)
+
+    def reached(self, location: str) -> str:
+        """Translate a URL below the recorded root to the URL by which the ledger was opened."""
+        home, here = self.home, self.store.url
+        if home == here or not location.startswith(f"{home}/"):
+            return location
+        return here + location.removeprefix(home)
 
     def store_at(self, url: str) -> Store:
         """Return the store of an external table.

@@ -491,6 +491,7 @@ class DeltaRules:
     title = "Delta"
     number = 1
     binds_names = False
+    orders_members = False
     file_forms: Mapping[str, FileForm] = MappingProxyType({})
 
     def version(self, options: Mapping[str, str]) -> int:

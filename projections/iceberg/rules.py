@@ -513,6 +513,7 @@ class IcebergRules:
     title = "Iceberg"
     number = 1
     binds_names = True
+    orders_members = False
     file_forms: Mapping[str, FileForm] = MappingProxyType(
         {"TIME": FileForm("microseconds in 8", "take INT or TIMESTAMP")}
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Final
 
 from attrs import frozen
@@ -12,6 +12,7 @@ from ledger.cli import families
 from ledger.cli.options import LedgerFlags
 from ledger.decide.format_rules import declared_rules
 from ledger.model.schema import Schema
+from ledger.model.types import DataType, RowType, TypePlace, parts_of, type_places
 from ledger.state.table import TableState
 from projections.command import FormatCommand, PythonReader
 from projections.importing.command import (
@@ -94,7 +95,7 @@ class PaimonPlan:
         after: TableState,
         earlier: Callable[[], Iterable[Schema]],
     ) -> tuple[str, ...]:
-        """Return features of a table that Paimon's files lack, where a change declares Paimon.
+        """Return what a change means for Paimon's readers and for the writers of new files.
 
         Args:
             before: The table before the change.
@@ -102,14 +103,45 @@ class PaimonPlan:
             earlier: Returns the table's schemas up to `before`.
         """
         del earlier
-        if not after.branches or PAIMON in declared_rules(before.schema.options).formats:
-            return ()
+        return (*_branch_warnings(before, after), *_struct_warnings(before, after))
+
+
+def _branch_warnings(before: TableState, after: TableState) -> Iterator[str]:
+    """Yield that branches cannot be read in Paimon, where a change declares Paimon."""
+    if after.branches and PAIMON not in declared_rules(before.schema.options).formats:
         named = ", ".join(sorted(after.branches))
-        said = (
+        yield (
             f"Paimon's files have no branches of the ledger: {named} cannot be read there, until "
             "main is fast-forwarded to it"
         )
-        return (said,)
+
+
+def _struct_warnings(before: TableState, after: TableState) -> Iterator[str]:
+    """Yield the structs whose members a change adds, drops or renames."""
+    known = {_struct_key(each): each.type for each in _structs(before)}
+    for place in _structs(after):
+        old = known.get(_struct_key(place))
+        if old is not None and _members(old) != _members(place.type):
+            had, has = (", ".join(name for _, name in _members(one)) for one in (old, place.type))
+            yield (
+                f"column {place.name}: Paimon's readers take the members of a struct by their "
+                f"position in the file's schema, so a new file has all of ({has}), in that order; "
+                f"one with ({had}) is read by the schema before, which only fits if it has no "
+                "newer columns"
+            )
+
+
+def _structs(state: TableState) -> Iterator[TypePlace]:
+    return (each for each in type_places(state.schema.fields) if isinstance(each.type, RowType))
+
+
+def _struct_key(place: TypePlace) -> tuple[int | str | None, ...]:
+    """Return a key of a struct that no rename changes."""
+    return (place.field.id,) if place.field else (*place.level, place.path[-1])
+
+
+def _members(data_type: DataType) -> list[tuple[int | None, str]]:
+    return [(each.id, each.name) for each in parts_of(data_type)]
 
 
 planned = PaimonPlan()

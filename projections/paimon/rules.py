@@ -287,6 +287,7 @@ class PaimonRules:
     title = "Paimon"
     number = 1
     binds_names = False
+    orders_members = True
     file_forms: Mapping[str, FileForm] = MappingProxyType(
         {"TIME": FileForm("milliseconds in 4 bytes", "take INT or TIMESTAMP")}
     )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 
 import pytest
 from attrs import frozen
 
 from ledger import FileChange, FormatError, Schema
 from ledger.decide import Batch
-from ledger.decide.format_rules import BoundNames, ReadableReach, problems
+from ledger.decide.format_rules import BoundNames, MemberMisfit, ReadableReach, problems
 from ledger.formats import INSTALLED
 from ledger.state import LayoutTrail, PastColumns, Rules, TableState
 from ledger.table_handle import handle_of
@@ -45,6 +45,12 @@ class Past:
 
     def reach(self, state: TableState) -> ReadableReach:
         return ReadableReach(frozenset({state.schema.id}), files=(self.file,))
+
+    def member_misfits(
+        self, files: Collection[FileChange], schemas: Mapping[int, Schema]
+    ) -> Iterator[MemberMisfit]:
+        del files, schemas
+        return iter(())
 
 
 def test_declaring_iceberg_asks_what_older_files_are() -> None:

@@ -49,7 +49,11 @@ def test_a_table_that_others_own_takes_no_change_of_what_it_holds_but_its_end_an
 ) -> None:
     table = orders(lake_on(memory()))
     past, touched = (
-        TablePast(handle_of(table).log, LiveFiles(handle_of(table).log)),
+        TablePast(
+            handle_of(table).log,
+            LiveFiles(handle_of(table).log),
+            handle_of(table).past.open_data_file,
+        ),
         RecentlyTouched(lambda _: ()),
     )
     theirs = builder_of(0).freeze()
@@ -71,7 +75,11 @@ def test_a_served_table_takes_every_change_but_lists_of_files(row: StateOperatio
     table = orders(lake, Schema.of({"id": "BIGINT"}, options={"ledger.formats": "iceberg"}))
     table.start_serving()
     past, touched = (
-        TablePast(handle_of(table).log, LiveFiles(handle_of(table).log)),
+        TablePast(
+            handle_of(table).log,
+            LiveFiles(handle_of(table).log),
+            handle_of(table).past.open_data_file,
+        ),
         RecentlyTouched(lambda _: ()),
     )
     refused = ""

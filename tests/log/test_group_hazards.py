@@ -173,7 +173,13 @@ def test_an_interrupted_wait_reports_a_loss_only_where_one_is_known(
     table = Crowd().table
     touched = RecentlyTouched(lambda _: ())
     intent = TableIntent(
-        (), table.state, touched, TablePast(handle_of(table).log, handle_of(table).live), INSTALLED
+        (),
+        table.state,
+        touched,
+        TablePast(
+            handle_of(table).log, handle_of(table).live, handle_of(table).past.open_data_file
+        ),
+        INSTALLED,
     )
     request = Request(commit_id="x", asked="00")
     pending: PendingCommit[TableState, TableEvent] = PendingCommit(intent, request)

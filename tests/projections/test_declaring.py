@@ -111,7 +111,9 @@ def test_what_was_so_before_is_not_held_against_a_change() -> None:
         [AddColumn(("w",), "INT")],
         state,
         RecentlyTouched(lambda _: ()),
-        TablePast(handle_of(table).log, handle_of(table).live),
+        TablePast(
+            handle_of(table).log, handle_of(table).live, handle_of(table).past.open_data_file
+        ),
         INSTALLED,
     )
     events = intent.decide(state, ())

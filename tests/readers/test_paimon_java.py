@@ -7,13 +7,16 @@ import json
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from attrs import evolve
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # ships none
+from pyarrow import parquet
 
-from ledger import Ledger
-from ledger.model import field_to_json
+from ledger import AddColumn, FileChange, Ledger, Schema, Table
+from ledger.model import field_to_json, read_type
 from ledger.table_handle import handle_of
 from projections.paimon import PAIMON
 from projections.partition_text import PartitionText
@@ -22,6 +25,7 @@ from tests.projections.paimon.importing.test_promoting import changed
 from tests.readers.book import Book, Rows
 from tests.readers.evolutions import EVOLUTIONS
 from tests.readers.java_core import JavaPaimon, text
+from tests.readers.lakehouse import folder_of
 from tests.readers.partitions import LAYOUTS
 
 _LIVES = ["life_at_once", "life_step_by_step"]
@@ -210,6 +214,68 @@ def test_its_tags_are_the_ledgers(java: JavaPaimon, lived: dict[str, Book], name
         for tag, each in ours.items()
         if each is not None
     )
+
+
+_STRUCTS = ["ROW<p INT, q INT>", "ARRAY<ROW<p INT, q INT>>", "MAP<STRING, ROW<p INT, q INT>>"]
+
+
+def _with_struct(lake: Ledger, name: str, column: str) -> Table:
+    table = lake.create_table(f"shop.{name}", Schema.of({"c": read_type(column)}))
+    folder_of(table).mkdir(parents=True, exist_ok=True)
+    return table
+
+
+def _struct_file(table: Table, name: str, members: str) -> tuple[str, str]:
+    """Write a file whose structs have some members; return its path, and its row as text."""
+    struct = pa.struct([(each, pa.int32()) for each in members])
+    value: Any = {each: ord(each) for each in members}
+    kind, said = table.at().schema.to_arrow().field("c").type, text(value)
+    column = struct
+    if pa.types.is_list(kind):
+        column, value, said = pa.list_(struct), [value], f"[{said}]"
+    if pa.types.is_map(kind):
+        column, value, said = pa.map_(pa.string(), struct), [("k", value)], f"{{k -> {said}}}"
+    path = folder_of(table) / name
+    parquet.write_table(pa.table({"c": pa.array([value], column)}), path)
+    return str(path), f"{{{said}}}"
+
+
+@pytest.mark.parametrize("column", _STRUCTS)
+def test_java_finds_members_of_structs_by_name_and_fails_where_a_file_lacks_one(
+    java: JavaPaimon, lake: Ledger, column: str
+) -> None:
+    table = _with_struct(lake, f"members_{_STRUCTS.index(column)}", column)
+    name = table.identifier.name
+    for number, members in enumerate(("pq", "qp", "p")):
+        path, _ = _struct_file(table, f"{number}.parquet", members)
+        size = Path(path).stat().st_size
+        # As an engine commits them: the ledger does not read the files.
+        table.append(
+            [FileChange(path=f"{number}.parquet", record_count=1, file_size_in_bytes=size)]
+        )
+    PAIMON.project(handle_of(table))
+    _, right = _struct_file(table, "right.parquet", "pq")
+    assert _read(java, name, snapshot_id=2)[1] == [right, right]
+    with pytest.raises(Py4JJavaError, match="field q is missing"):
+        _read(java, name, snapshot_id=3)
+
+
+@pytest.mark.parametrize("column", _STRUCTS)
+def test_java_reads_files_from_before_a_change_of_a_struct(
+    java: JavaPaimon, lake: Ledger, column: str
+) -> None:
+    table = _with_struct(lake, f"changed_members_{_STRUCTS.index(column)}", column)
+    below = {"ROW": (), "ARR": ("element",), "MAP": ("value",)}[column[:3]]
+    older, row = _struct_file(table, "1.parquet", "pq")
+    table.add_files([older])
+    table.alter([AddColumn(("c", *below, "r"), "INT")])
+    again, _ = _struct_file(table, "2.parquet", "pq")
+    newer, later = _struct_file(table, "3.parquet", "pqr")
+    for path in (again, newer):
+        table.add_files([path])
+    PAIMON.project(handle_of(table))
+    earlier = row.replace("113}", "113, null}")
+    assert _read(java, table.identifier.name)[1] == sorted([earlier, earlier, later])
 
 
 def _read(java: JavaPaimon, name: str, **options: int | str) -> tuple[list[str], list[str]]:
