@@ -5,8 +5,9 @@ each version is complete. Everything is a function of the log, so concurrent pro
 was killed and restarted, write the same files.
 
 An imported table keeps the protocol and metadata of its source, so readers see the same table.
-There are few differences: other writers are locked out, commits have in-commit timestamps, and
-files, which are not moved, have absolute paths. Once the ledger owns the table, its log
+There are few differences: other writers are locked out, features for writers whose content is not
+imported are left out, commits have in-commit timestamps, and files, which are not moved, have
+absolute paths. Once the ledger owns the table, its log
 continues like that of any other table.
 """
 
@@ -78,6 +79,7 @@ from projections.delta.rules import origin_problems
 from projections.delta.table_metadata import (
     MetadataTracker,
     Schemas,
+    backed_configuration,
     checkpoint_interval,
     fence_protocol,
     reader_features,
@@ -123,7 +125,7 @@ def imported_version_lines(
 
     def lines(millis: int) -> Iterator[bytes]:
         yield _commit_info_line(event, transaction, state.version, millis)
-        yield from _metadata_lines(event)
+        yield from _metadata_lines(event, state.origin_of_kind(DeltaOrigin).protocol)
         if not isinstance(event.txns, UnsetType):
             yield from (txn_line(app, number, millis) for app, number in event.txns.items())
         for each in transaction.events:
@@ -217,18 +219,22 @@ def _commit_info_line(
     return action_line("commitInfo", {**own, **found, **own, **end})
 
 
-def _metadata_lines(event: DeltaFollowed) -> Iterator[bytes]:
+def _metadata_lines(event: DeltaFollowed, protocol: str) -> Iterator[bytes]:
     if not isinstance(event.protocol, UnsetType):
         yield b'{"protocol":%s}\n' % fence_protocol(event.protocol)
     if not isinstance(event.metadata, UnsetType):
-        yield action_line("metaData", _with_commit_timestamps(event.metadata))
+        yield action_line("metaData", _projected_metadata(event.metadata, protocol))
 
 
-def _with_commit_timestamps(metadata: str) -> dict[str, Any]:
-    """Return metadata with in-commit timestamps enabled for all versions."""
+def _projected_metadata(metadata: str, protocol: str) -> dict[str, Any]:
+    """Return a source's metadata with in-commit timestamps enabled for all versions.
+
+    Features whose content the projected log does not have are not turned on.
+    """
     found: dict[str, Any] = msgspec.json.decode(metadata)
     stated: Mapping[str, str] = found.get("configuration") or {}
-    kept = {key: value for key, value in stated.items() if key not in _OF_ENABLING}
+    backed = backed_configuration(stated, protocol)
+    kept = {key: value for key, value in backed.items() if key not in _OF_ENABLING}
     form = {"provider": "parquet", "options": {}}
     return {
         **found,

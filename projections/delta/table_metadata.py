@@ -58,6 +58,31 @@ _OF_OLD_WRITERS: Mapping[str, int] = {
 }
 """First writer version that implies a feature without listing it."""
 
+_IN_METADATA = frozenset(
+    {
+        "allowColumnDefaults",
+        "appendOnly",
+        "checkConstraints",
+        "columnMapping",
+        "generatedColumns",
+        "identityColumns",
+        "invariants",
+    }
+)
+"""Features for writers whose whole content is in the metadata, which a projection passes on."""
+
+_UNBACKED_PREFIXES = (
+    "changeDataFeed",
+    "clustering",
+    "feature.",
+    "icebergCompat",
+    "icebergWriterCompat",
+    "requireCheckpointProtection",
+    "rowTracking",
+    "universalFormat",
+)
+"""Beginnings of options, after `delta.` or `delta.enable`, of features without their content."""
+
 _FIRST_READER, _MAPPING_READER, _FEATURE_READER = 1, 2, 3
 _FEATURE_WRITER = 7
 _OWN_PREFIX = "delta."
@@ -124,11 +149,60 @@ def protocol_json(features: Collection[str]) -> bytes:
 def fence_protocol(protocol: str) -> bytes:
     """Return a source's protocol with other writers locked out; readers see no change.
 
+    Features for writers only whose content the projected log does not have are left out.
+
     Example:
-        >>> fence_protocol('{"minReaderVersion":1,"minWriterVersion":1}')[:60]
-        b'{"minReaderVersion":1,"minWriterVersion":7,"writerFeatures":'
+        >>> fence_protocol(
+        ...     '{"minReaderVersion":1,"minWriterVersion":7,"writerFeatures":["rowTracking"]}'
+        ... )[38:]
+        b'"minWriterVersion":7,"writerFeatures":["inCommitTimestamp","lakeledger"]}'
     """
-    return with_features(protocol, {IN_COMMIT_TIMESTAMP, FENCE})
+    found: dict[str, Any] = msgspec.json.decode(
+        with_features(protocol, {IN_COMMIT_TIMESTAMP, FENCE})
+    )
+    left_out = unbacked_features(protocol)
+    kept = [each for each in found["writerFeatures"] if each not in left_out]
+    return _ENCODER.encode({**found, "writerFeatures": kept})
+
+
+def unbacked_features(protocol: str) -> frozenset[str]:
+    """Return the features of a source's protocol whose content the projected log does not have.
+
+    Row tracking and clustering need row ids in `add` actions and `domainMetadata` actions, a change
+    data feed `cdc` actions, and `icebergCompat` other files. Of features that are not known, only
+    those for writers are left out: an import rejects the others.
+
+    Example:
+        >>> sorted(unbacked_features('{"minReaderVersion":1,"minWriterVersion":4}'))
+        ['changeDataFeed']
+    """
+    found: dict[str, Any] = msgspec.json.decode(with_features(protocol, ()))
+    of_readers = found.get("readerFeatures") or ()
+    return frozenset(found["writerFeatures"]) - _IN_METADATA - {IN_COMMIT_TIMESTAMP, *of_readers}
+
+
+def backed_configuration(configuration: Mapping[str, str], protocol: str) -> dict[str, str]:
+    """Return a source's configuration without the keys that turn on features left out.
+
+    Args:
+        configuration: The configuration in the source's metadata.
+        protocol: The source's protocol at the same version.
+
+    Example:
+        >>> protocol = '{"minReaderVersion":1,"minWriterVersion":4}'
+        >>> stated = {"delta.enableChangeDataFeed": "true", "delta.appendOnly": "true"}
+        >>> backed_configuration(stated, protocol)
+        {'delta.appendOnly': 'true'}
+    """
+    names = {*_UNBACKED_PREFIXES, *unbacked_features(protocol)}
+    prefixes = tuple(
+        f"{_OWN_PREFIX}{verb}{name}".casefold() for name in names for verb in ("", "enable")
+    )
+    return {
+        key: value
+        for key, value in configuration.items()
+        if not key.casefold().startswith(prefixes)
+    }
 
 
 def with_features(protocol: str, more: Collection[str]) -> bytes:
