@@ -153,11 +153,12 @@ class TableAt:
     def scan(self, where: Filter = None, columns: Iterable[str] | None = None) -> Any:
         """Return a PyIceberg scan of the rows, for `to_pandas`, `to_duckdb`, `to_polars`, ...
 
-        Updates the table's Iceberg projection first.
+        Updates the table's Iceberg projection first. For a table that declares only other formats,
+        Iceberg's metadata is made in memory on each call, and nothing is written.
 
         Raises:
             MissingDependencyError: PyIceberg is not installed.
-            UnsupportedError: Iceberg cannot express the table.
+            UnsupportedError: Iceberg cannot express the table, or a file that would be read.
 
         Example:
             >>> orders.at().scan("id > 1").to_arrow().num_rows

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from attrs import evolve
+
 import projections.iceberg.position as positions
+from ledger.decide.format_rules import Refusal, declared_rules, refused_retyping
 from ledger.model.errors import (
     ColumnNotFoundError,
     InvalidInputError,
@@ -14,15 +17,21 @@ from ledger.model.errors import (
     UnsupportedError,
 )
 from ledger.model.messages import name_hint
+from ledger.model.types import DataType, DecimalType, RowType, parts_of, type_places, walk_fields
+from ledger.model.types.casts import can_promote
 from ledger.observing.telemetry import warn
 from ledger.planning.filter import Filter, parse_filter
+from ledger.state.declared_formats import Rules
+from ledger.state.delta_origin import DeltaOrigin
 from ledger.state.iceberg_origin import IcebergOrigin
+from ledger.state.table import TableState
 from ledger.table_at import TableAt
 from ledger.table_handle import TableHandle
 from projections.iceberg.imported import metadata_of_imported, render_imported
 from projections.iceberg.materialise import ICEBERG, advance
 from projections.iceberg.position import RENDERER, IcebergPosition, Names
 from projections.iceberg.project import Projection
+from projections.iceberg.rules import RULES, name_problems, reading_name_problems, type_problems
 from projections.materialising import ignore_progress, outputs_of, target_state
 from projections.outputs import MemoryOutputs
 
@@ -31,15 +40,18 @@ if TYPE_CHECKING:
     from pyiceberg.table import DataScan
     from pyiceberg.table.metadata import TableMetadata
 
+    from ledger.planning.plan import FilePlan
+
 
 def scan(
     table: TableHandle, at: TableAt, *, where: Filter = None, columns: Iterable[str] | None = None
 ) -> DataScan:
     """Return PyIceberg's scan of a table's rows at an instant.
 
-    Brings the table's Iceberg files up to date. A version whose snapshot expired since is read
-    through manifests generated in memory, as long as its data files exist; so is a table
-    that was copied or moved after its files were written.
+    Brings the table's Iceberg files up to date. For a table that declares only other formats they
+    are made in memory, on each call, if PyIceberg can read the planned files. A version whose
+    snapshot expired since is read through manifests generated in memory, as long as its data files
+    exist; so is a table that was copied or moved after its files were written.
 
     Args:
         table: The table.
@@ -84,7 +96,7 @@ def scan(
         )
     # Before anything is written: an invalid filter needs no files.
     plan = at.plan(where)
-    metadata, made = _published_metadata_at(table, at) or _render_metadata_at(table, at)
+    metadata, made = _metadata_at(table, at, plan)
     schema = metadata.schema()
     files = RowFiles(table.file_access, made, table.reached)
     refuse_lost_deletes(table, (each.file for each in plan.files), files)
@@ -100,6 +112,87 @@ def scan(
             # PyIceberg never plans a file without rows.
             if each.file.content == "data" and each.file.record_count
         },
+    )
+
+
+def _metadata_at(
+    table: TableHandle, at: TableAt, plan: FilePlan
+) -> tuple[TableMetadata, Mapping[str, bytes]]:
+    """Return the metadata to read planned files with, and files generated in memory."""
+    if not _is_declared(at.state):
+        _refuse_unreadable(table, at, plan)
+    return _published_metadata_at(table, at) or _render_metadata_at(table, at)
+
+
+def _is_declared(state: TableState) -> bool:
+    return ICEBERG.format.name in declared_rules(state.schema.options).formats
+
+
+def _refuse_unreadable(table: TableHandle, at: TableAt, plan: FilePlan) -> None:
+    """Reject a read of a table that does not declare Iceberg, if PyIceberg would misread a file.
+
+    Raises:
+        UnsupportedError: It would, or the rows are not those of the data files: an engine merges
+            them by a primary key, or lists them in manifests of its own.
+    """
+    if at.schema.primary_keys or not at.state.lists_files:
+        ICEBERG.refuse_undeclared(table, at.state)
+    for each in _reading_problems(table, at, plan):
+        readers = ", ".join(sorted(declared_rules(at.options).formats))
+        raise UnsupportedError(
+            f"rows of {table.identifier} are read by PyIceberg, which cannot read its files: "
+            f"{each.what}: {each.rule}. Use a reader of the table's own formats ({readers}), or "
+            "write the rows of the older files again"
+        )
+
+
+def _reading_problems(table: TableHandle, at: TableAt, plan: FilePlan) -> Iterator[Refusal]:
+    schema, version = at.schema, Rules.of(at.options).format_version
+    yield from type_problems(schema.fields, version)
+    yield from name_problems(schema)
+    for place in type_places(schema.fields):
+        if place.type.root in RULES.file_forms:
+            rule = f"other formats keep a {place.type.root} in files in another way"
+            yield Refusal(f"column {place.name}", rule, "take another type")
+    files = [each.file for each in plan.files]
+    yield from reading_name_problems(schema, files, _as_owned(at.state), table.past)
+    places = {each.field.id: each for each in type_places(schema.fields) if each.field}
+    for older in table.past.schemas({each.schema_id for each in files} - {schema.id}):
+        for field in walk_fields(older.fields):
+            if (now := places.get(field.id)) is not None:
+                yield from _retyping_problems(now.name, field.type, now.type, version)
+
+
+def _as_owned(state: TableState) -> TableState:
+    """Return a state in which the column names in the files of an imported table are known."""
+    origin = state.origin
+    if not isinstance(origin, DeltaOrigin) or not state.is_mirrored:
+        return state
+    return evolve(state, origin=origin.promoted(state.version, state.schema.id))
+
+
+def _retyping_problems(
+    name: str, before: DataType, after: DataType, version: int
+) -> Iterator[Refusal]:
+    """Yield a change of type that PyIceberg does not read; members are columns of their own."""
+    parts = zip(parts_of(before), parts_of(after), strict=False)
+    if before.root == after.root and before.depth:
+        for old, new in () if isinstance(before, RowType) else parts:
+            yield from _retyping_problems(f"{name}.{old.name}", old.type, new.type, version)
+    elif not (
+        can_promote(before, after, format_version=version) or _is_wider_decimal(before, after)
+    ):
+        rule = "files from before the change are not read as the new type"
+        yield refused_retyping(f"column {name}", before, after, rule)
+
+
+def _is_wider_decimal(before: DataType, after: DataType) -> bool:
+    """Return whether every decimal of one type is one of the other, which PyIceberg casts to."""
+    return (
+        isinstance(before, DecimalType)
+        and isinstance(after, DecimalType)
+        and before.scale <= after.scale
+        and before.precision - before.scale <= after.precision - after.scale
     )
 
 
@@ -144,8 +237,9 @@ def _published_metadata_at(
     table: TableHandle, at: TableAt
 ) -> tuple[TableMetadata, Mapping[str, bytes]] | None:
     """Return the newest metadata, set back to an instant; None if that is not possible."""
-    if table.setting.trust == "log":
-        # A writer at the location may change projected files as well, so they are made in memory.
+    if table.setting.trust == "log" or not _is_declared(table.state):
+        # A writer at the location may change projected files as well, so they are made in memory;
+        # so are those of a table that declares no Iceberg, whose folder has none.
         return None
     position = positions.FILE.load(table.log.store, table.log.layout)
     if position.renderer == RENDERER and not position.can_continue_at(table.location):
@@ -189,8 +283,7 @@ def _render_metadata_at(
     table: TableHandle, at: TableAt
 ) -> tuple[TableMetadata, Mapping[str, bytes]]:
     """Return the metadata of a version, and the files needed to read it, made in memory."""
-    made, target = MemoryOutputs(), target_state(table, at.version)
-    ICEBERG.refuse_undeclared(table, target)
+    made, target = MemoryOutputs(), _as_owned(target_state(table, at.version))
     Projection(table, made, IcebergPosition(), target).render(ignore_progress)
     path = Names(at.state.table_id).metadata(at.version)
     metadata = _parse_pyiceberg_metadata(made.files[path])

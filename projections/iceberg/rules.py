@@ -408,6 +408,35 @@ def file_name_problems(
     yield from name_clashes(schema, history.schemas(_ids_after_source(state, held)))
 
 
+def reading_name_problems(
+    schema: Schema, files: Collection[FileChange], state: TableState, history: History
+) -> Iterator[Refusal]:
+    """Yield the names for which some live files without field ids mean other fields than a schema.
+
+    Args:
+        schema: The schema to read them with.
+        files: The files, under whatever formats they were added.
+        state: The table.
+        history: The table's history.
+    """
+    named = [each for each in files if is_read_by_name(each)]
+    used = {each.id: each for each in history.schemas({each.schema_id for each in named})}
+    yield from _physical_name_problems(state, used.values(), history)
+    own = _ids_after_source(state, used)
+    other_names = {
+        (each.schema_id, tuple(sorted(each.column_names.items())))
+        for each in named
+        if not isinstance(each.column_names, UnsetType)
+    }
+    yield from name_clashes(
+        schema,
+        (
+            *(used[each] for each in sorted(own)),
+            *(with_column_names(used[each], dict(names)) for each, names in sorted(other_names)),
+        ),
+    )
+
+
 def _physical_name_problems(
     state: TableState, schemas: Iterable[Schema], history: History
 ) -> Iterator[Refusal]:

@@ -258,8 +258,9 @@ def head(
     r"""Show the first rows of a table at any instant, read with PyIceberg.
 
     The schema is that of the instant, as in `show`. The command also projects the table to Iceberg
-    up to the newest version. In JSON, dates, times and decimals are text, bytes are hex, and maps
-    are lists of `{"key": ..., "value": ...}`. With --output jsonl, each row is one line.
+    up to the newest version, if it declares Iceberg. In JSON, dates, times and decimals are text,
+    bytes are hex, and maps are lists of `{"key": ..., "value": ...}`. With --output jsonl, each row
+    is one line.
 
     Example:
         lakeledger head shop.flights --where "dep_delay > 600" --limit 5

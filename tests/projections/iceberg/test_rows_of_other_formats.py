@@ -1,0 +1,297 @@
+"""Rows of tables that do not declare Iceberg: read by PyIceberg, or rejected with the reason."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+from pyarrow import parquet
+
+import ledger
+from ledger import (
+    AddColumn,
+    DropColumn,
+    FileChange,
+    Ledger,
+    RenameColumn,
+    Schema,
+    SetOption,
+    Table,
+    UnsupportedError,
+    UpdateColumnType,
+)
+from ledger.cli import main
+from ledger.model import read_type
+from tests.projections.delta.importing.test_following import add, info, metadata, write
+from tests.projections.delta.importing.writing import Life
+from tests.readers.lakehouse import add_rows, folder_of
+
+STRUCT = "ROW<p INT, q ARRAY<ROW<x INT, y INT>>>"
+MAP = "MAP<STRING NOT NULL, ROW<v INT>>"
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Ledger:
+    lake = ledger.open(str(tmp_path / "lake"))
+    lake.create_database("shop")
+    return lake
+
+
+def table_of(lake: Ledger, formats: str = "delta", **columns: str) -> Table:
+    wanted = {name: read_type(text) for name, text in columns.items()}
+    return lake.create_table("shop.t", Schema.of(wanted, options={"ledger.formats": formats}))
+
+
+def rows_of(table: Table) -> list[dict[str, Any]]:
+    return sorted(table.at().to_arrow().to_pylist(), key=repr)
+
+
+VALUES: dict[str, tuple[str, Any]] = {
+    "boolean": ("BOOLEAN", True),
+    "byte": ("TINYINT", -3),
+    "short": ("SMALLINT", 300),
+    "integer": ("INT", 70_000),
+    "long": ("BIGINT", 2**40),
+    "float": ("FLOAT", 1.5),
+    "double": ("DOUBLE", 0.1),
+    "decimal": ("DECIMAL(30, 4)", Decimal("12345678901234567890.1234")),
+    "text": ("STRING", "ä"),
+    "char": ("CHAR(2)", "xy"),
+    "bytes": ("BYTES", b"\x00\xff"),
+    "date": ("DATE", dt.date(1969, 12, 31)),
+    "moment": ("TIMESTAMP_LTZ(6)", dt.datetime(1960, 1, 1, 1, 2, 3, 4, tzinfo=dt.UTC)),
+    "local moment": ("TIMESTAMP(6)", dt.datetime(1960, 1, 1, 1, 2, 3, 4)),  # noqa: DTZ001
+    "list": ("ARRAY<INT>", [1, None]),
+    "map": ("MAP<STRING NOT NULL, INT>", [("k", 1)]),
+    "struct": (STRUCT, {"p": 1, "q": [{"x": 1, "y": 2}]}),
+}
+
+
+@pytest.mark.parametrize("has_ids", [True, False])
+def test_every_type_of_a_delta_table_is_read(lake: Ledger, *, has_ids: bool) -> None:
+    table = table_of(lake, id="INT", **{kind: text for kind, (text, _) in VALUES.items()})
+    full = {"id": 1, **{kind: value for kind, (_, value) in VALUES.items()}}
+    # PyIceberg reads a NULL list of structs as an empty one.
+    empty: dict[str, Any] = {key: [] if key in {"list", "map"} else None for key in full} | {
+        "id": 2
+    }
+    add_rows(table, "1.parquet", [full, empty], has_ids=has_ids)
+    assert rows_of(table) == [full, empty]
+
+
+@pytest.mark.parametrize("key", ["INT", "STRING", "DATE", "BOOLEAN", "DECIMAL(9, 2)"])
+def test_partition_values_come_from_the_log(lake: Ledger, key: str) -> None:
+    texts = {"INT": "7", "STRING": "a", "DATE": "2024-01-02", "BOOLEAN": "true"}
+    values = {"INT": 7, "STRING": "a", "DATE": dt.date(2024, 1, 2), "BOOLEAN": True}
+    options = {"ledger.formats": "delta"}
+    schema = Schema.of({"id": "INT", "k": key}, partition_keys=["k"], options=options)
+    table = lake.create_table("shop.t", schema)
+    folder = folder_of(table) / f"k={texts.get(key, '1.50')}"
+    folder.mkdir(parents=True)
+    parquet.write_table(pa.table({"id": pa.array([1], pa.int32())}), folder / "1.parquet")
+    table.add_files([str(folder)])
+    assert rows_of(table) == [{"id": 1, "k": values.get(key, Decimal("1.50"))}]
+
+
+@pytest.mark.parametrize("has_ids", [True, False])
+def test_rows_follow_renames_drops_and_new_members(lake: Ledger, *, has_ids: bool) -> None:
+    table = table_of(lake, id="INT", a="STRING", s=STRUCT, m=MAP)
+    row = {"id": 1, "a": "x", "s": {"p": 1, "q": [{"x": 1, "y": 2}]}, "m": [("k", {"v": 3})]}
+    add_rows(table, "1.parquet", [row], has_ids=has_ids)
+    table.create_tag("first")
+    table.alter([RenameColumn(("s", "q", "element", "x"), "z"), DropColumn(("s", "p"))])
+    table.alter([RenameColumn(("m", "value", "v"), "w"), AddColumn(("m", "value", "n"), "INT")])
+    table.alter([RenameColumn(("a",), "b"), AddColumn(("d",), "INT")])
+    table.alter([DropColumn(("id",))])
+    wanted = {
+        "b": "x",
+        "s": {"q": [{"z": 1, "y": 2}]},
+        "m": [("k", {"w": 3, "n": None})],
+        "d": None,
+    }
+    assert rows_of(table) == [wanted]
+    assert table.at(tag="first").to_arrow().to_pylist() == [row]
+    assert table.at(version=1).to_arrow().to_pylist() == [row]
+    selected = table.at().to_arrow(where="b = 'x'", columns=["b"]).to_pylist()
+    assert selected == [{"b": "x"}]
+    assert table.at().to_arrow(where="b = 'y'").num_rows == 0
+    assert table.at().head(1).num_rows == 1
+
+
+WIDER: list[tuple[str, str, Any]] = [
+    ("TINYINT", "SMALLINT", 1),
+    ("TINYINT", "INT", 1),
+    ("SMALLINT", "BIGINT", 1),
+    ("INT", "BIGINT", 1),
+    ("FLOAT", "DOUBLE", 1.5),
+    ("DECIMAL(9, 2)", "DECIMAL(12, 2)", Decimal("1.50")),
+    ("DECIMAL(9, 2)", "DECIMAL(14, 4)", Decimal("1.50")),
+]
+IN_TYPES: dict[str, tuple[str, tuple[str, ...], Callable[[Any], Any]]] = {
+    "a column": ("{}", (), lambda value: value),
+    "a list": ("ARRAY<{}>", ("element",), lambda value: [value]),
+    "a map": ("MAP<STRING NOT NULL, {}>", ("value",), lambda value: [("k", value)]),
+    "a struct": ("ROW<x {}>", ("x",), lambda value: {"x": value}),
+}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "value", "inside"),
+    [*((*each, "a column") for each in WIDER), *(("INT", "BIGINT", 1, each) for each in IN_TYPES)],
+)
+def test_older_values_are_read_as_the_wider_type(
+    lake: Ledger, before: str, after: str, value: Any, inside: str
+) -> None:
+    text, path, wrapped = IN_TYPES[inside]
+    table = table_of(lake, v=text.format(before))
+    add_rows(table, "1.parquet", [{"v": wrapped(value)}])
+    table.alter([UpdateColumnType(("v", *path), after)])
+    assert rows_of(table) == [{"v": wrapped(value)}]
+
+
+@pytest.mark.parametrize(
+    ("after", "inside"), [("DECIMAL(12, 2)", "a column"), *(("DOUBLE", each) for each in IN_TYPES)]
+)
+def test_a_widening_that_only_delta_reads_is_rejected_by_name(
+    lake: Ledger, after: str, inside: str
+) -> None:
+    text, path, wrapped = IN_TYPES[inside]
+    table = table_of(lake, v=text.format("INT"))
+    add_rows(table, "1.parquet", [{"v": wrapped(1)}])
+    table.alter([UpdateColumnType(("v", *path), after)])
+    name = ".".join(("v", *path))
+    with pytest.raises(UnsupportedError) as raised:
+        table.at().to_arrow()
+    assert f"column {name} from INT to {after}: files from before" in raised.value.message
+    assert "reader of the table's own formats (delta)" in raised.value.message
+    assert table.at(version=1).to_arrow().num_rows == 1
+    table.overwrite([])
+    add_rows(table, "2.parquet", [{"v": wrapped(2)}])
+    assert rows_of(table) == [{"v": wrapped(2)}]
+
+
+def test_a_name_of_two_columns_in_files_without_ids_is_rejected(lake: Ledger) -> None:
+    table = table_of(lake, id="INT", a="INT")
+    add_rows(table, "1.parquet", [{"id": 1, "a": 1}], has_ids=False)
+    table.alter([DropColumn(("a",))])
+    table.alter([AddColumn(("a",), "INT")])
+    with pytest.raises(UnsupportedError, match="column a: the name would refer to field 2"):
+        table.at().to_arrow()
+
+
+def test_reading_a_delta_table_writes_no_iceberg_files(
+    lake: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = table_of(lake, id="INT")
+    assert rows_of(table) == []
+    add_rows(table, "1.parquet", [{"id": 1}])
+    assert rows_of(table) == [{"id": 1}]
+    assert main(["head", "shop.t", "--ledger", str(tmp_path / "lake")]) == 0
+    assert " 1" in capsys.readouterr().out
+    assert not (folder_of(table) / "metadata").exists()
+    table.alter([SetOption("ledger.formats", "delta,iceberg")])
+    assert rows_of(table) == [{"id": 1}]
+    assert (folder_of(table) / "metadata").exists()
+    table.alter([SetOption("ledger.formats", "delta")])
+    assert rows_of(table) == [{"id": 1}]
+
+
+def test_paimon_tables_are_read_unless_an_engine_has_to_merge_their_rows(lake: Ledger) -> None:
+    table = table_of(lake, "paimon", id="INT", v="STRING")
+    add_rows(table, "1.parquet", [{"id": 1, "v": "x"}])
+    assert rows_of(table) == [{"id": 1, "v": "x"}]
+    columns = {"id": "INT NOT NULL", "v": "STRING"}
+    options = {"ledger.formats": "paimon", "bucket": "1"}
+    keyed = lake.create_table("shop.k", Schema.of(columns, primary_keys=["id"], options=options))
+    with pytest.raises(UnsupportedError, match="not declared to be an Iceberg table"):
+        keyed.at().to_arrow()
+    options = {"ledger.formats": "paimon"}
+    timed = lake.create_table("shop.c", Schema.of({"at": "TIME(3)"}, options=options))
+    timed.append([FileChange(path="c.parquet", record_count=1, file_size_in_bytes=9)])
+    with pytest.raises(UnsupportedError, match="column at: other formats keep a TIME in files"):
+        timed.at().to_arrow()
+
+
+def by_delta_rs(folder: str, version: int) -> list[dict[str, Any]]:
+    table = DeltaTable(folder, version=version)
+    found = QueryBuilder().register("t", table).execute("SELECT * FROM t").read_all()
+    return sorted(map(dict, pa.table(found).to_pylist()), key=repr)
+
+
+@pytest.mark.parametrize(("seed", "key"), [(0, None), (1, "text"), (1, "day")])
+def test_every_version_of_an_imported_delta_table_reads_as_at_the_source(
+    lake: Ledger, tmp_path: Path, seed: int, key: str | None
+) -> None:
+    life = Life(tmp_path / "source", seed, key)
+    for _ in range(8):
+        life.step()
+    done = lake.import_table("shop.t", life.folder, format_name="delta")
+    table = lake.table("shop.t")
+    for snapshot in done.snapshots:
+        found = table.at(snapshot=snapshot).to_arrow().to_pylist()
+        assert sorted(found, key=repr) == by_delta_rs(life.folder, snapshot - 1)
+    lake.promote("shop.t")
+    assert rows_of(lake.table("shop.t")) == by_delta_rs(life.folder, life.version)
+
+
+def mapped(name: str, data_type: Any, number: int, physical: str) -> dict[str, Any]:
+    said = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": physical}
+    return {"name": name, "type": data_type, "nullable": True, "metadata": said}
+
+
+def with_id(name: str, data_type: pa.DataType, number: int) -> pa.Field:
+    return pa.field(name, data_type, metadata={"PARQUET:field_id": str(number)})
+
+
+LONGS = pa.list_(pa.int64())
+LONG_LIST = {"type": "array", "elementType": "long", "containsNull": True}
+MAPPED: dict[str, tuple[dict[str, Any], pa.Field, Any]] = {
+    "with ids": (mapped("a", "long", 1, "col-1"), with_id("col-1", pa.int64(), 1), 7),
+    "without ids": (mapped("a", "long", 1, "col-1"), pa.field("col-1", pa.int64()), 7),
+    "from before the mapping": (mapped("a", "long", 1, "a"), pa.field("a", pa.int64()), 7),
+    "an element without an id": (mapped("a", LONG_LIST, 1, "c"), with_id("c", LONGS, 1), [5, 6]),
+    "a list without ids": (mapped("a", LONG_LIST, 1, "c"), pa.field("c", LONGS), [5, 6]),
+}
+MAPPING = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "1"}
+
+
+@pytest.mark.parametrize("files", MAPPED)
+def test_mapped_columns_are_read_before_and_after_a_promotion(
+    lake: Ledger, tmp_path: Path, files: str
+) -> None:
+    column, field, value = MAPPED[files]
+    folder = tmp_path / "source"
+    folder.mkdir()
+    parquet.write_table(
+        pa.table([pa.array([value], field.type)], schema=pa.schema([field])), folder / "f.parquet"
+    )
+    protocol = {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}
+    write(folder, 0, info(1), protocol, metadata(column, configuration=MAPPING))
+    size = (folder / "f.parquet").stat().st_size
+    write(folder, 1, info(2), add("f.parquet", size=size, stats='{"numRecords":1}'))
+    lake.import_table("shop.t", str(folder), format_name="delta")
+    assert rows_of(lake.table("shop.t")) == [{"a": value}]
+    lake.promote("shop.t")
+    table = lake.table("shop.t")
+    assert rows_of(table) == [{"a": value}]
+    table.alter([RenameColumn(("a",), "b")])
+    table.alter([AddColumn(("a",), "INT")])
+    assert rows_of(table) == [{"b": value, "a": None}]
+
+
+def test_a_file_with_the_older_files_names_is_read(lake: Ledger) -> None:
+    table = table_of(lake, a="INT")
+    add_rows(table, "1.parquet", [{"a": 1}], has_ids=False)
+    table.alter([RenameColumn(("a",), "b")])
+    table.alter([AddColumn(("c",), "INT")])
+    path = folder_of(table) / "2.parquet"
+    kinds = {"a": pa.array([2], pa.int32()), "c": pa.array([3], pa.int32())}
+    parquet.write_table(pa.table(kinds), path)
+    table.add_files([str(path)])
+    assert rows_of(table) == [{"b": 1, "c": None}, {"b": 2, "c": 3}]
