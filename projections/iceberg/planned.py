@@ -7,6 +7,7 @@ from typing import Final
 
 from attrs import frozen
 
+from ledger.decide.name_mapping import NAME_MAPPING
 from ledger.model.iceberg_layout import PartitionField
 from ledger.model.schema import Schema
 from ledger.model.types import (
@@ -29,7 +30,6 @@ from ledger.model.types import (
 from ledger.state.declared_formats import Rules
 from ledger.state.table import TableState
 from projections.iceberg.position import Names
-from projections.iceberg.table_file import NAME_MAPPING
 from projections.reader_limits import PlannedChange, ReaderLimit, new_columns_where, place_key
 
 ICEBERG_PLAN: Final = "iceberg"

@@ -5,7 +5,8 @@ import pytest
 from benchmarks.importing import metadata_files
 from ledger.state import TableBuilder, TableState
 from projections.iceberg import read_after
-from projections.iceberg.importing import MetadataFile, creation_of, plan_import
+from projections.iceberg.importing import creation_of, plan_import
+from projections.iceberg.metadata_folder import MetadataFile
 from projections.importing.trial import PlanningState
 
 
