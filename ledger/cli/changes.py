@@ -32,8 +32,10 @@ from ledger.events.schema import (
 )
 from ledger.model import names as path_text
 from ledger.model.errors import InvalidInputError, InvalidTypeError
+from ledger.model.messages import excerpt
+from ledger.model.names import quote_path
 from ledger.model.types import DataType, whole_number
-from ledger.model.types.sql import read_type
+from ledger.model.types.sql import read_leading_type
 from ledger.model.types.wire import type_to_wire
 
 
@@ -94,9 +96,18 @@ def split_key_and_value(text: str) -> tuple[str, str]:
     return key, value
 
 
-_PLACE = re.compile(r"\s+(FIRST|LAST|(?:AFTER|BEFORE)\s+(?:`(?:[^`]|``)+`|\S+))\s*$", re.IGNORECASE)
-_DEFAULT = re.compile(r"\s+DEFAULT\s+('(?:[^']|'')*'|\S+)\s*$", re.IGNORECASE)
-_COMMENT = re.compile(r"\s+COMMENT\s+'((?:[^']|'')*)'\s*$", re.IGNORECASE)
+_SEGMENT = r"(?:`(?:[^`]|``)+`|[^\s.`=:]+)"
+_PATH_BEFORE_TYPE = re.compile(rf"({_SEGMENT}(?:\.{_SEGMENT})*)\s*[:=]?\s*")
+_SAYS_NULL = re.compile(r"\sNULL\s*$", re.IGNORECASE)
+_CLAUSES = {
+    name: re.compile(pattern, re.IGNORECASE)
+    for name, pattern in {
+        "comment": r"COMMENT\s+('(?:[^']|'')*')(?:\s+|$)",
+        "default": r"DEFAULT\s+('(?:[^']|'')*'|\S+)(?:\s+|$)",
+        "place": r"(FIRST|LAST|(?:AFTER|BEFORE)\s+(?:`(?:[^`]|``)+`|\S+))(?:\s+|$)",
+    }.items()
+}
+"""What may follow a column's type."""
 
 
 @frozen
@@ -124,40 +135,61 @@ def read_column(text: str) -> ColumnDefinition:
     """Parse a column definition.
 
     The form is `PATH TYPE [NOT NULL] [COMMENT 'text'] [DEFAULT value] [FIRST | LAST | AFTER column
-    | BEFORE column]`.
+    | BEFORE column]`. A colon or `=` may follow the path, so that a name with one needs backticks.
 
     Raises:
         UsageError: The path or the type is missing.
         InvalidTypeError: The type cannot be parsed; the message names the column.
 
     Example:
-        >>> read_column("zip=INT") == read_column("zip INT")
+        >>> read_column("zip=INT") == read_column("zip INT") == read_column("zip: INT")
         True
         >>> read_column("zip STRING COMMENT 'five digits' AFTER city").move
         Move(field_name='zip', type='AFTER', reference_field_name='city')
     """
-    path, rest = parse_leading_path(text.strip())
-    # PATH=TYPE is accepted too, as in --rename and --default.
-    rest, place = _cut_at_pattern(_PLACE, rest.removeprefix("="))
-    rest, default = _cut_at_pattern(_DEFAULT, rest)
-    rest, comment = _cut_at_pattern(_COMMENT, rest)
-    if not rest.strip():
-        name, _, said = text.strip().partition(":")
-        example = f"{name} {said.strip() or 'STRING'}"
-        raise UsageError(f"{text!r} has no type; for example, write {example!r}")
+    text = text.strip()
+    found = _PATH_BEFORE_TYPE.match(text)
+    path, _ = parse_leading_path(text if found is None else found[1])
+    rest = "" if found is None else text[found.end() :]
+    if not rest:
+        raise UsageError(f"{text!r} has no type; for example, write '{quote_path(path)} STRING'")
     try:
-        data_type = read_type(rest)
+        data_type, after = read_leading_type(rest)
+        clauses = _read_clauses(after)
     except InvalidTypeError as error:
         reason = error.message.removeprefix("$: ")
-        raise InvalidTypeError(f"column {'.'.join(path)}: {reason}") from error
+        raise InvalidTypeError(f"column {quote_path(path)}: {reason}") from error
+    comment, default, place = (clauses.get(name) for name in _CLAUSES)
     return ColumnDefinition(
         path,
         data_type,
-        says_nullability=rest.upper().endswith("NULL"),
-        comment=None if comment is None else comment.replace("''", "'"),
+        says_nullability=_SAYS_NULL.search(rest[: len(rest) - len(after)]) is not None,
+        comment=None if comment is None else _unquote(comment),
         default=None if default is None else _unquote(default),
         move=None if place is None else read_place(path[-1], place),
     )
+
+
+def _read_clauses(text: str) -> dict[str, str]:
+    """Return the values of the clauses that follow a type, in any order, by clause."""
+    found: dict[str, str] = {}
+    while text:
+        name, match = next(
+            (
+                (name, match)
+                for name, pattern in _CLAUSES.items()
+                if (match := pattern.match(text)) is not None
+            ),
+            ("", None),
+        )
+        if match is None or name in found:
+            raise InvalidTypeError(
+                f"cannot read {excerpt(text)} after the type; write COMMENT 'text', DEFAULT value, "
+                "and FIRST, LAST, AFTER column or BEFORE column, each once"
+            )
+        found[name] = match[1]
+        text = text[match.end() :]
+    return found
 
 
 def read_place(name: str, text: str) -> Move:
@@ -176,11 +208,6 @@ def read_place(name: str, text: str) -> Move:
 
 
 _MOVES: tuple[MoveType, ...] = get_args(MoveType)
-
-
-def _cut_at_pattern(pattern: re.Pattern[str], text: str) -> tuple[str, str | None]:
-    found = pattern.search(text)
-    return (text, None) if found is None else (text[: found.start()], found[1])
 
 
 def _unquote(text: str) -> str:

@@ -10,7 +10,8 @@ Source: Paimon's SchemaChange and the DLF metadata API.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import lru_cache
@@ -32,6 +33,7 @@ from ledger.events.schema import (
     MoveType,
     ReplaceSortOrder,
     SchemaChange,
+    SetIdentifierFields,
     SpecChange,
     UpdateColumnPosition,
     UpdatePartitionSpec,
@@ -39,12 +41,16 @@ from ledger.events.schema import (
 from ledger.model.errors import (
     InvalidChangeError,
     InvalidInputError,
+    InvalidTypeError,
     UnsupportedError,
 )
 from ledger.model.messages import excerpt
 from ledger.model.names import parse_column_path
 from ledger.model.types import DataType
-from ledger.model.types.wire import type_to_wire
+from ledger.model.types.sql import json_of_text, read_type
+from ledger.model.types.text import parse_type
+from ledger.model.types.wire import TypeObject, type_from_json, type_from_wire, type_to_wire
+from ledger.state.columns import dotted
 
 R = TypeVar("R", bound=Struct)
 
@@ -110,6 +116,7 @@ def schema_change_to_json(
         >>> schema_change_to_json(UpdateComment(), discriminator="action")
         {'action': 'updateComment', 'comment': None}
     """
+    change = normalize_change(change)
     # By encoding and decoding: `to_builtins` would leave tuples where JSON has lists.
     plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(change))
     kind = plain.pop("type")
@@ -206,7 +213,7 @@ def _not_a_change_error(given: object) -> InvalidChangeError:
 def normalize_change(change: R) -> R:
     """Return a change with fields of the declared types, as if its JSON had been read.
 
-    A column's name, or its path as text, becomes a path, and a type its JSON form.
+    A column's name, or its path as text, becomes a path, and a type or its text the wire form.
 
     Raises:
         InvalidChangeError: A field is of another type; the message names it.
@@ -216,12 +223,11 @@ def normalize_change(change: R) -> R:
     said = type(change).__name__
     plain = {each: getattr(change, each) for each in change.__struct_fields__}
     try:
-        for name in ("field_names", "source"):
+        for name, convert in _CONVERTERS.items():
             if name in plain:
-                plain[name] = _path_from_input(plain[name])
-        for name in ("data_type", "new_data_type"):
-            if isinstance(plain.get(name), DataType):
-                plain[name] = type_to_wire(plain[name])
+                plain[name] = convert(plain[name])
+        if isinstance(change, SetIdentifierFields):
+            plain["field_names"] = _paths_from_input(change.field_names)
         built = msgspec.to_builtins(type(change)(**plain), builtin_types=_NO_JSON)
         read_back = msgspec.convert(built, type(change))
     except (
@@ -232,6 +238,8 @@ def normalize_change(change: R) -> R:
         RecursionError,
     ) as error:
         raise InvalidChangeError(f"{said}: {error}") from error
+    except InvalidTypeError as error:
+        raise InvalidTypeError(f"{said} {_path_as_text(change)}: {error.message}") from error
     except InvalidInputError as error:
         raise InvalidChangeError(f"{said}: {error.message}") from error
     return change if read_back == change else read_back
@@ -246,6 +254,8 @@ def _has_plain_values(change: Struct) -> bool:
     for name, kinds in _plain_field_types(type(change)):
         value = getattr(change, name)
         kind = type(value)
+        if name in _TYPE_FIELDS and (kind is not str or not _is_log_text(value)):
+            return False
         if kind not in kinds or (kind in _INSIDE and not _INSIDE[kind](value)):
             return False
     return True
@@ -279,16 +289,71 @@ _INSIDE: dict[type, Callable[[Any], bool]] = {
 }
 """Checks of the members of plain values, by the value's type."""
 
+_TYPE_FIELDS = {"data_type", "new_data_type"}
+
 # msgspec would encode these as texts, and decode the texts as if they had been given.
 _NO_JSON = (bytes, bytearray, datetime, date, time, timedelta, Decimal)
+
+
+def _type_from_input(given: Any) -> Any:
+    """Return the wire form of a type that is given as a type, as a text or as JSON."""
+    match given:
+        case DataType():
+            return type_to_wire(given)
+        case str():
+            return given if _is_log_text(given) else type_to_wire(read_type(given))
+        case Mapping():
+            with suppress(msgspec.ValidationError, InvalidTypeError):
+                wire = msgspec.convert(given, TypeObject)
+                type_from_wire(wire)
+                return wire
+            return type_to_wire(type_from_json(given, json_of_text))
+        case _:
+            return given
+
+
+@lru_cache(maxsize=1024)
+def _is_log_text(text: str) -> bool:
+    """Return whether a text means the same type in a log.
+
+    Such a text stays as it was written, and so does the digest of the request.
+    """
+    try:
+        return parse_type(text) == read_type(text)
+    except InvalidTypeError:
+        return False
+
+
+def _path_as_text(change: Struct) -> str:
+    path = getattr(change, "field_names", ())
+    return path if isinstance(path, str) else dotted(tuple(map(str, path)))
 
 
 def _path_from_input(given: Any) -> Any:
     if isinstance(given, str):
         return parse_column_path(given)
-    if isinstance(given, list | tuple):
-        return tuple(tuple(each) if isinstance(each, list) else each for each in given)
-    return given
+    return tuple(given) if isinstance(given, Sequence) else given
+
+
+def _paths_from_input(given: Any) -> Any:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        return (_path_from_input(given),)
+    return tuple(map(_path_from_input, given))
+
+
+def _parts_from_input(given: Any) -> Any:
+    """Return the parts of a layout change, each with fields of the declared types."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        return given
+    return tuple(normalize_change(each) if isinstance(each, Struct) else each for each in given)
+
+
+_CONVERTERS: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("field_names", "source"), _path_from_input),
+    **dict.fromkeys(_TYPE_FIELDS, _type_from_input),
+    **dict.fromkeys(("updates", "columns"), _parts_from_input),
+}
+"""Conversions of fields that accept more than their declared types, by name."""
 
 
 # Built once: every commit uses it.

@@ -25,6 +25,7 @@ from ledger.events.schema import (
 )
 from ledger.model.errors import InvalidChangeError, InvalidTypeError
 from ledger.model.messages import excerpt, is_utf8_encodable
+from ledger.model.types.sql import json_of_text
 from ledger.model.types.wire import TypeJson, type_from_json, type_to_wire
 
 
@@ -160,7 +161,7 @@ def _read_type(obj: _Json, key: str, path: str) -> TypeJson:
     if obj.get(key) is None:
         raise invalid_value_error(f"{path}.{key}", "is missing; give a data type")
     try:
-        return type_to_wire(type_from_json(obj[key]))
+        return type_to_wire(type_from_json(obj[key], json_of_text))
     except InvalidTypeError as error:
         # The message begins with a path of its own, `$` being the type.
         raise InvalidChangeError(f"{path}.{key}{error.message.removeprefix('$')}") from error

@@ -8,7 +8,9 @@ Source: Paimon's Schema and TableSchema; the DLF metadata API.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import count
 from typing import Any
 
 from ledger.decide.change_reading import (
@@ -26,16 +28,18 @@ from ledger.model.errors import InvalidChangeError, InvalidTypeError
 from ledger.model.messages import excerpt, name_hint
 from ledger.model.names import quote_path
 from ledger.model.schema import Schema, highest_field_id
-from ledger.model.types import DataField, type_places, walk_ids
+from ledger.model.types import INT_MAX, DataField, type_places, walk_ids
+from ledger.model.types.sql import json_of_text
 from ledger.model.types.wire import field_from_json
 
 
 def schema_from_json(obj: Mapping[str, Any], *, path: str = "$") -> Schema:
     """Read `{fields, highestFieldId, partitionKeys, primaryKeys, options, comment}`.
 
-    Types may be DLF's wrappers, Paimon's objects or text. Unknown keys are ignored. Without
-    `highestFieldId` the greatest id of the columns counts. Primary-key columns may be nullable
-    here: `create_schema` makes them NOT NULL.
+    Types may be DLF's wrappers, Paimon's objects or text, in Paimon's spelling or another that
+    `read_type` reads; members of a ROW in a text get the ids after the highest of the document.
+    Unknown keys are ignored. Without `highestFieldId` the greatest id of the columns counts.
+    Primary-key columns may be nullable here: `create_schema` makes them NOT NULL.
 
     Args:
         obj: The decoded JSON.
@@ -54,8 +58,15 @@ def schema_from_json(obj: Mapping[str, Any], *, path: str = "$") -> Schema:
     listed = members.get("fields")
     if not isinstance(listed, list | tuple):
         raise invalid_value_error(f"{path}.fields", "is missing; give a list of columns")
-    fields = tuple(_field_from_json(each, f"{path}.fields[{i}]") for i, each in enumerate(listed))
     highest = read_optional_number(members, "highestFieldId", path)
+    first_new = max(_highest_json_id(listed), -1 if highest is None else highest) + 1
+    new_ids = count(first_new)
+    fields = tuple(
+        _field_from_json(each, f"{path}.fields[{i}]", new_ids) for i, each in enumerate(listed)
+    )
+    next_new = next(new_ids)
+    if highest is not None and next_new > first_new:
+        highest = next_new - 1
     schema = Schema(
         fields=fields,
         partition_keys=read_texts(members, "partitionKeys", path),
@@ -93,11 +104,32 @@ def check_schema(schema: Schema, *, path: str = "$") -> None:
     _check_highest_id(schema, f"{path}.highestFieldId")
 
 
-def _field_from_json(obj: object, path: str) -> DataField:
+def _field_from_json(obj: object, path: str, new_ids: Iterator[int]) -> DataField:
     try:
-        return field_from_json(obj, path=path)
+        return field_from_json(obj, path=path, read_text=partial(json_of_text, ids=new_ids))
     except InvalidTypeError as error:
         raise InvalidChangeError(error.message) from error
+
+
+def _highest_json_id(fields: Iterable[object]) -> int:
+    """Return the highest id of columns and members in decoded JSON; -1 if there is none."""
+    highest, pending = -1, list(fields)
+    # By identity: what is no JSON may contain itself.
+    seen: set[int] = set()
+    while pending:
+        each = pending.pop()
+        if id(each) in seen:
+            continue
+        if isinstance(each, Mapping):
+            seen.add(id(each))
+            pending.extend(each.values())
+            given = each.get("id")
+            if isinstance(given, int) and given <= INT_MAX:
+                highest = max(highest, given)
+        elif isinstance(each, list | tuple):
+            seen.add(id(each))
+            pending.extend(each)
+    return highest
 
 
 def _check_names(fields: Sequence[DataField], path: str) -> None:

@@ -7,15 +7,27 @@ the primary key) is its own event.
 `fieldNames` is a path: one segment a ROW level, and one (`element` or `value`) for each ARRAY or
 MAP in between. `source` is a column's path. Transforms are Iceberg's text: `identity`,
 `bucket[16]`, `truncate[4]`, `year`, `month`, `day`, `hour`, `void`.
+
+Requested changes also accept a path as text (`address.zip`) or in any sequence, and a type as text
+or as a `DataType`: the constructors say so to type checkers, and `normalize_change` converts them
+before a change is decided.
 """
 
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
 
 from ledger.events.commit import Record
 from ledger.model.iceberg_layout import Direction, NullOrder, PartitionField, SortField
+from ledger.model.types import DataType
 from ledger.model.types.wire import TypeJson
+
+ColumnPath: TypeAlias = str | Sequence[str]
+"""A column's path: its names, or the text of the path, as `parse_column_path` reads it."""
+
+TypeInput: TypeAlias = TypeJson | DataType | Mapping[str, Any]
+"""A type: its text, a `DataType`, or its JSON."""
 
 MoveType = Literal["FIRST", "AFTER", "BEFORE", "LAST"]
 
@@ -64,6 +76,18 @@ class AddColumn(Record, frozen=True, tag="addColumn"):
     default_value: str | None = None
     field_id: int | None = None
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            field_names: ColumnPath,
+            data_type: TypeInput,
+            comment: str | None = None,
+            move: Move | None = None,
+            default_value: str | None = None,
+            field_id: int | None = None,
+        ) -> None: ...
+
 
 class RenameColumn(Record, frozen=True, tag="renameColumn"):
     """Rename a column; `new_name` is the last segment only."""
@@ -71,11 +95,26 @@ class RenameColumn(Record, frozen=True, tag="renameColumn"):
     field_names: tuple[str, ...]
     new_name: str
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            field_names: ColumnPath,
+            new_name: str,
+        ) -> None: ...
+
 
 class DropColumn(Record, frozen=True, tag="dropColumn"):
     """Drop a column; its id is never assigned again."""
 
     field_names: tuple[str, ...]
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            field_names: ColumnPath,
+        ) -> None: ...
 
 
 class UndropColumn(Record, frozen=True, tag="undropColumn"):
@@ -90,6 +129,15 @@ class UndropColumn(Record, frozen=True, tag="undropColumn"):
     field_id: int | None = None
     move: Move | None = None
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            field_names: ColumnPath = (),
+            field_id: int | None = None,
+            move: Move | None = None,
+        ) -> None: ...
+
 
 class UpdateColumnType(Record, frozen=True, tag="updateColumnType"):
     """Change a column's type along Paimon's cast tables.
@@ -101,12 +149,29 @@ class UpdateColumnType(Record, frozen=True, tag="updateColumnType"):
     new_data_type: TypeJson
     keep_nullability: bool = False
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            field_names: ColumnPath,
+            new_data_type: TypeInput,
+            keep_nullability: bool = False,  # noqa: FBT001, FBT002 - the value
+        ) -> None: ...
+
 
 class UpdateColumnNullability(Record, frozen=True, tag="updateColumnNullability"):
     """Allow (True) or forbid (False) NULL in a column."""
 
     field_names: tuple[str, ...]
     new_nullability: bool
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            field_names: ColumnPath,
+            new_nullability: bool,  # noqa: FBT001 - the value
+        ) -> None: ...
 
 
 class UpdateColumnComment(Record, frozen=True, tag="updateColumnComment"):
@@ -115,6 +180,14 @@ class UpdateColumnComment(Record, frozen=True, tag="updateColumnComment"):
     field_names: tuple[str, ...]
     new_comment: str | None = None
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            field_names: ColumnPath,
+            new_comment: str | None = None,
+        ) -> None: ...
+
 
 class UpdateColumnDefaultValue(Record, frozen=True, tag="updateColumnDefaultValue"):
     """Set a column's default, as text; None removes it."""
@@ -122,12 +195,28 @@ class UpdateColumnDefaultValue(Record, frozen=True, tag="updateColumnDefaultValu
     field_names: tuple[str, ...]
     new_default_value: str | None = None
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            field_names: ColumnPath,
+            new_default_value: str | None = None,
+        ) -> None: ...
+
 
 class UpdateColumnPosition(Record, frozen=True, tag="updateColumnPosition"):
     """Move a column; `field_names` is the path of a nested one (an extension of the DLF API)."""
 
     move: Move
     field_names: tuple[str, ...] = ()
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            move: Move,
+            field_names: ColumnPath = (),
+        ) -> None: ...
 
 
 class DropPrimaryKey(Record, frozen=True, tag="dropPrimaryKey"):
@@ -138,6 +227,13 @@ class SetIdentifierFields(Record, frozen=True, tag="setIdentifierFields"):
     """Set the identifier fields, by path: columns that together identify a row. No constraint."""
 
     field_names: tuple[tuple[str, ...], ...]
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            field_names: Iterable[ColumnPath],
+        ) -> None: ...
 
 
 SchemaChange = (
@@ -282,6 +378,15 @@ class AddPartitionField(Record, frozen=True, tag="addPartitionField"):
     transform: str = "identity"
     name: str | None = None
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            source: ColumnPath,
+            transform: str = "identity",
+            name: str | None = None,
+        ) -> None: ...
+
 
 class RemovePartitionField(Record, frozen=True, tag="removePartitionField"):
     """Remove a partition field, by its name or by its source and transform."""
@@ -289,6 +394,15 @@ class RemovePartitionField(Record, frozen=True, tag="removePartitionField"):
     name: str | None = None
     source: tuple[str, ...] | None = None
     transform: str | None = None
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            name: str | None = None,
+            source: ColumnPath | None = None,
+            transform: str | None = None,
+        ) -> None: ...
 
 
 class RenamePartitionField(Record, frozen=True, tag="renamePartitionField"):
@@ -311,6 +425,14 @@ class UpdatePartitionSpec(Record, frozen=True, tag="updatePartitionSpec"):
     updates: tuple[SpecUpdate, ...]
     set_default: bool = True
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            updates: Iterable[SpecUpdate],
+            set_default: bool = True,  # noqa: FBT001, FBT002 - the value
+        ) -> None: ...
+
 
 class SortColumn(
     Struct, frozen=True, gc=False, omit_defaults=True, rename="camel", forbid_unknown_fields=True
@@ -322,11 +444,28 @@ class SortColumn(
     direction: Direction = "asc"
     null_order: NullOrder | None = None
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            source: ColumnPath,
+            transform: str = "identity",
+            direction: Direction = "asc",
+            null_order: NullOrder | None = None,
+        ) -> None: ...
+
 
 class ReplaceSortOrder(Record, frozen=True, tag="replaceSortOrder"):
     """Change the sort order of files written from now on; without columns they are unsorted."""
 
     columns: tuple[SortColumn, ...]
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            columns: Iterable[SortColumn],
+        ) -> None: ...
 
 
 SpecChange = UpdatePartitionSpec | ReplaceSortOrder

@@ -11,12 +11,13 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from msgspec import Struct
 
 import ledger.model.types as t
-from ledger.model.errors import InvalidTypeError, UnsupportedError
+from ledger.model.errors import InvalidInputError, InvalidTypeError, UnsupportedError
+from ledger.model.messages import excerpt
 from ledger.model.types import assign_field_ids
 from ledger.model.types.text import format_type
 
@@ -149,6 +150,28 @@ def fields_from_arrow(schema: pa.Schema, first_id: int = 0) -> tuple[t.DataField
         columns.append(t.DataField(next_id, each.name, numbered))
         next_id = highest + 1
     return tuple(columns)
+
+
+def to_arrow_schema(given: Any) -> pa.Schema:
+    """Return the Arrow schema of a schema or frame of Arrow, pandas, Polars or PyIceberg.
+
+    Raises:
+        InvalidInputError: The value does not return an Arrow schema.
+    """
+    import pyarrow as pa
+
+    if isinstance(given, pa.Schema):
+        return given
+    if hasattr(given, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(given).schema
+    if hasattr(given, "__arrow_c_schema__"):
+        return pa.schema(given)
+    found = given.as_arrow()
+    if not isinstance(found, pa.Schema):
+        raise InvalidInputError(
+            f"schema={excerpt(given)} does not return an Arrow schema; give the schema itself"
+        )
+    return found
 
 
 class _ArrowTypePosition(Struct, frozen=True):

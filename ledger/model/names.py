@@ -142,11 +142,13 @@ def parse_column_path(text: str) -> tuple[str, ...]:
 def quote_path(names: tuple[str, ...]) -> str:
     """Return a column path as text, quoted as `parse_leading_path` reads it.
 
+    Names with a colon are quoted, too, since a colon ends the name in a column's definition.
+
     Example:
         >>> quote_path(("address", "zip.code"))
         'address.`zip.code`'
     """
     return ".".join(
-        each if re.fullmatch(r"[^\s.`=]+", each) else "`" + each.replace("`", "``") + "`"
+        each if re.fullmatch(r"[^\s.`=:]+", each) else "`" + each.replace("`", "``") + "`"
         for each in names
     )

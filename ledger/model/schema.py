@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 
 from attrs import evolve, field, frozen
 
 import ledger.model.arguments as its
 from ledger.model.arguments import validate_arguments
-from ledger.model.errors import ColumnNotFoundError
+from ledger.model.errors import ColumnNotFoundError, InvalidTypeError
 from ledger.model.messages import html_table, name_hint
 from ledger.model.types import (
     DataField,
@@ -28,7 +28,8 @@ from ledger.model.types import (
     walk_ids,
     with_parts,
 )
-from ledger.model.types.text import format_type, parse_type
+from ledger.model.types.sql import read_type
+from ledger.model.types.text import format_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,6 +61,40 @@ FieldIdPolicy = Literal["paimon", "iceberg"]
 """Numbering rule of a table's field ids: Paimon's gives ids to columns and ROW members, from 0;
 Iceberg's gives ids to list elements, map keys and map values, too, from 1."""
 
+
+class ArrowSchemaExporter(Protocol):
+    """Schema of another library with Arrow's PyCapsule interface."""
+
+    def __arrow_c_schema__(self) -> object: ...
+
+
+class ArrowStreamExporter(Protocol):
+    """Data frame or table of another library with Arrow's PyCapsule interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+
+class PyIcebergSchema(Protocol):
+    """Schema of PyIceberg."""
+
+    def as_arrow(self) -> pa.Schema: ...  # noqa: D102 - theirs
+
+
+ForeignSchema = ArrowSchemaExporter | ArrowStreamExporter | PyIcebergSchema
+"""A schema or frame of Arrow, pandas, Polars, PyIceberg or a library like them."""
+
+_EXPORTS = ("__arrow_c_schema__", "__arrow_c_stream__", "as_arrow")
+
+
+def is_arrow_schema_exporter(given: object) -> bool:
+    """Return whether a value exports an Arrow schema; a schema of Polars is a mapping, too."""
+    return hasattr(given, "__arrow_c_schema__")
+
+
+_COLUMNS = its.ArgumentForm(
+    "a mapping by name, or a schema or frame of Arrow, pandas, Polars or PyIceberg",
+    lambda value: its.by_name.holds(value) or any(hasattr(value, each) for each in _EXPORTS),
+)
 _A_TYPE = its.instance_of("a type, or its text", DataType)
 SCHEMA_FILE_VERSION = 3
 SYSTEM_FIELD_ID_START = 1_073_741_823
@@ -71,7 +106,7 @@ def highest_field_id(fields: Sequence[DataField]) -> int:
     Ids of the formats' system range (1,073,741,823 and above) do not count.
 
     Example:
-        >>> highest_field_id([DataField(7, "a", parse_type("INT"))])
+        >>> highest_field_id([DataField(7, "a", read_type("INT"))])
         7
     """
     ids = (each for member in fields for each in (member.id, *walk_ids(member.type)))
@@ -82,8 +117,7 @@ def paths_of(schema: Schema) -> Iterator[tuple[tuple[str, ...], int]]:
     """Yield the path and id of every field; list and map parts are `element`, `key`, `value`.
 
     Example:
-        >>> from ledger.model.types import ArrayType
-        >>> list(paths_of(Schema.of({"a": "INT", "b": ArrayType(parse_type("INT"))})))
+        >>> list(paths_of(Schema.of({"a": "INT", "b": "ARRAY<INT>"})))
         [(('a',), 0), (('b',), 1)]
     """
     for each in type_places(schema.fields):
@@ -133,7 +167,7 @@ class Schema:
 
     @classmethod
     @validate_arguments(
-        columns=its.by_name,
+        columns=_COLUMNS,
         partition_keys=its.paths,
         primary_keys=its.paths,
         options=its.texts.or_none(),
@@ -141,35 +175,41 @@ class Schema:
     )
     def of(
         cls,
-        columns: Mapping[str, str | DataType],
+        columns: Mapping[str, str | DataType] | ForeignSchema,
         *,
-        partition_keys: Sequence[str] = (),
-        primary_keys: Sequence[str] = (),
+        partition_keys: Iterable[str] = (),
+        primary_keys: Iterable[str] = (),
         options: Mapping[str, str] | None = None,
         comment: str | None = None,
     ) -> Schema:
         """Return a schema of named types; ids are counted from 0, a column's before its members'.
 
         Args:
-            columns: Name to type, as a `DataType` or as Paimon's type text (`"INT NOT NULL"`).
+            columns: Name to type, as a `DataType` or as its text in Paimon's, Spark's, Arrow's or
+                Iceberg's spelling (`"INT NOT NULL"`, `"struct<a: int64>"`); or a schema or frame of
+                Arrow, pandas, Polars or PyIceberg, whose columns get new ids.
             partition_keys: Names of columns.
             primary_keys: Names of columns.
             options: Table options.
             comment: The table's comment.
 
         Raises:
-            InvalidTypeError: A type's text cannot be read.
+            InvalidTypeError: A type's text cannot be read; the message names the column.
+            UnsupportedError: No type can represent a column's values; the message names the column.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> Schema.of(pa.schema([("id", pa.int64())])) == Schema.of({"id": "int64"})
+            True
         """
-        fields: list[DataField] = []
-        highest = -1
-        for name, column_type in columns.items():
-            column_id = highest + 1
-            read = parse_type(column_type) if isinstance(column_type, str) else column_type
-            _A_TYPE.check(f"columns[{name!r}]", read)
-            numbered, highest = assign_field_ids(read, column_id)
-            fields.append(DataField(column_id, name, numbered))
+        if isinstance(columns, Mapping) and not is_arrow_schema_exporter(columns):
+            fields = _fields_of_mapping(columns)
+        else:
+            from ledger.model.arrow_types import fields_from_arrow, to_arrow_schema
+
+            fields = fields_from_arrow(to_arrow_schema(columns))
         return cls(
-            fields=tuple(fields),
+            fields=fields,
             partition_keys=its.path_texts(partition_keys),
             primary_keys=its.path_texts(primary_keys),
             options=options or {},
@@ -218,6 +258,21 @@ class Schema:
 
         schema: Any = fields_to_arrow(self.fields)
         return schema
+
+
+def _fields_of_mapping(columns: Mapping[str, Any]) -> tuple[DataField, ...]:
+    fields: list[DataField] = []
+    highest = -1
+    for name, column_type in columns.items():
+        column_id = highest + 1
+        try:
+            read = read_type(column_type) if isinstance(column_type, str) else column_type
+        except InvalidTypeError as error:
+            raise InvalidTypeError(f"column {name}: {error.message}") from error
+        _A_TYPE.check(f"columns[{name!r}]", read)
+        numbered, highest = assign_field_ids(read, column_id)
+        fields.append(DataField(column_id, name, numbered))
+    return tuple(fields)
 
 
 def with_column_names(schema: Schema, names: Mapping[int, str]) -> Schema:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final
 
 from attrs import asdict, frozen
 
@@ -30,11 +30,15 @@ from ledger.log.codec import encode
 from ledger.log.layout import STREAM_FOLDER
 from ledger.log.request import CommitOptions, LogFile, RetryPolicy, commit_file_once, request_of
 from ledger.log.stream_log import StreamLog
-from ledger.model.errors import DamagedLogError, InvalidInputError, NotFoundError, StoreError
+from ledger.model.errors import DamagedLogError, NotFoundError, StoreError
 from ledger.model.iceberg_layout import PartitionField, SortField
-from ledger.model.messages import excerpt
 from ledger.model.names import Identifier
-from ledger.model.schema import FieldIdPolicy, Schema
+from ledger.model.schema import (
+    FieldIdPolicy,
+    ForeignSchema,
+    Schema,
+    is_arrow_schema_exporter,
+)
 from ledger.model.types import DataType
 from ledger.state.catalog import CatalogState, TableEntry
 from ledger.state.catalog_builder import identifier_of
@@ -43,14 +47,7 @@ from ledger.state.layout import LayoutTrail
 from ledger.state.schema_record import schema_record
 from ledger.state.table import TableState
 from ledger.stores.base import is_key
-from ledger.transforms import Term, term_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
-if TYPE_CHECKING:
-    pass
+from ledger.transforms import Column, Term, term_of
 
 _CREATION_DEPTH: Final = 2
 
@@ -82,8 +79,8 @@ def new_table(
     schema: Schema,
     *,
     field_id_policy: FieldIdPolicy | None = None,
-    partition_spec: Sequence[AddPartitionField | Term] | None = None,
-    sort_order: Sequence[SortColumn | Term] | None = None,
+    partition_spec: Iterable[AddPartitionField | Term | Column] | None = None,
+    sort_order: Iterable[SortColumn | Term | Column] | None = None,
 ) -> NewTable:
     """Return the initial schema, spec and order of a new table, after validation.
 
@@ -108,14 +105,14 @@ def new_table(
     )
 
 
-def _partition_field(given: AddPartitionField | Term) -> AddPartitionField:
+def _partition_field(given: AddPartitionField | Term | Column) -> AddPartitionField:
     if isinstance(given, AddPartitionField):
         return normalize_change(given)
     term = term_of(given)
     return AddPartitionField(term.source, term.transform)
 
 
-def _sort_column(given: SortColumn | Term) -> SortColumn:
+def _sort_column(given: SortColumn | Term | Column) -> SortColumn:
     if isinstance(given, SortColumn):
         return normalize_change(given)
     term = term_of(given)
@@ -239,27 +236,7 @@ class RecordOnlyIntent:
 NOTHING = RecordOnlyIntent()
 
 
-class ArrowSchemaExporter(Protocol):
-    """Schema of another library with Arrow's PyCapsule interface."""
-
-    def __arrow_c_schema__(self) -> object: ...
-
-
-class ArrowStreamExporter(Protocol):
-    """Data frame or table of another library with Arrow's PyCapsule interface."""
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
-
-
-class PyIcebergSchema(Protocol):
-    """Schema of PyIceberg."""
-
-    def as_arrow(self) -> pa.Schema: ...  # noqa: D102 - theirs
-
-
-GivenSchema = (
-    Schema | Mapping[str, Any] | ArrowSchemaExporter | ArrowStreamExporter | PyIcebergSchema
-)
+GivenSchema = Schema | Mapping[str, Any] | ForeignSchema
 """Values that can be converted to a schema."""
 
 
@@ -270,7 +247,7 @@ def as_schema(given: GivenSchema) -> Schema:
 
     Args:
         given: A Schema, its JSON, or one of another library. A mapping from column names to types,
-            each a `DataType` or Paimon's type text, is a schema, too.
+            each a `DataType` or a type's text, is a schema, too.
 
     Raises:
         InvalidInputError: It is not a schema; the message names the place.
@@ -284,32 +261,8 @@ def as_schema(given: GivenSchema) -> Schema:
     """
     if isinstance(given, Schema):
         return given
-    if isinstance(given, Mapping) and not _exports_arrow_schema(given):
+    if isinstance(given, Mapping) and not is_arrow_schema_exporter(given):
         if given and all(isinstance(each, str | DataType) for each in given.values()):
             return Schema.of(given)
         return schema_from_json(given)
-    from ledger.model.arrow_types import fields_from_arrow
-
-    return Schema(fields_from_arrow(_to_arrow_schema(given)))
-
-
-def _exports_arrow_schema(given: object) -> bool:
-    # A schema of Polars is a mapping, too.
-    return hasattr(given, "__arrow_c_schema__")
-
-
-def _to_arrow_schema(given: Any) -> pa.Schema:
-    import pyarrow as pa
-
-    if isinstance(given, pa.Schema):
-        return given
-    if hasattr(given, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(given).schema
-    if hasattr(given, "__arrow_c_schema__"):
-        return pa.schema(given)
-    found = given.as_arrow()
-    if not isinstance(found, pa.Schema):
-        raise InvalidInputError(
-            f"schema={excerpt(given)} does not return an Arrow schema; give the schema itself"
-        )
-    return found
+    return Schema.of(given)

@@ -139,7 +139,7 @@ class TokenCursor:
             word = _normalized_word(self._tokens[self._at])
             if depth == 0 and (word in stops or word in {",", ")", ";"}):
                 break
-            depth += (word in {"(", "<"}) - (word in {")", ">"})
+            depth += (word in {"(", "<", "["}) - (word in {")", ">", "]"})
             self._at += 1
         if begin == self._at:
             raise self.error("expected a data type")

@@ -8,7 +8,6 @@ The syntax is Iceberg's, except for `SET` and `UNSET TBLPROPERTIES`, which are S
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from attrs import frozen
 
@@ -36,13 +35,10 @@ from ledger.events.schema import (
     UpdateColumnType,
     UpdateComment,
 )
-from ledger.model import types as t
-from ledger.model.errors import InvalidInputError, InvalidTypeError
+from ledger.model.errors import InvalidInputError
 from ledger.model.iceberg_layout import Direction
-from ledger.model.messages import excerpt
 from ledger.model.names import Identifier, quote_path
-from ledger.model.types import whole_number
-from ledger.model.types.sql import read_type
+from ledger.model.types.sql import read_spark_type
 from ledger.model.types.wire import type_to_wire
 from ledger.sql.parser import (
     Asked,
@@ -53,116 +49,6 @@ from ledger.sql.parser import (
     RemovePartitionTerm,
     TokenCursor,
 )
-
-_PLAIN: dict[str, t.DataType] = {
-    "BOOLEAN": t.BooleanType(),
-    "TINYINT": t.TinyIntType(),
-    "SMALLINT": t.SmallIntType(),
-    "INT": t.IntType(),
-    "BIGINT": t.BigIntType(),
-    "FLOAT": t.FloatType(),
-    "DOUBLE": t.DoubleType(),
-    "DATE": t.DateType(),
-    "TIMESTAMP": t.LocalZonedTimestampType(6),
-    "TIMESTAMPTZ": t.LocalZonedTimestampType(6),
-    "TIMESTAMPLTZ": t.LocalZonedTimestampType(6),
-    "TIMESTAMPNTZ": t.TimestampType(6),
-    "TEXT": t.STRING,
-    "BINARY": t.BYTES,
-    "VARBINARY": t.BYTES,
-    "VARIANT": t.VariantType(),
-    "UUID": t.UuidType(),
-}
-_PRECISION_AND_SCALE = 2
-_SIZED = {"CHAR": t.CharType, "VARCHAR": t.VarCharType}
-_OWN = frozenset({"BLOB"})
-"""Types of the ledger that Spark's parser takes for others."""
-
-
-def spark_type(text: str) -> t.DataType:
-    """Return the type that Spark's text names; types that only the ledger has are accepted.
-
-    Raises:
-        InvalidTypeError: It is neither.
-
-    Example:
-        >>> spark_type("struct<a: int, b: array<timestamp>>").fields[0].name
-        'a'
-    """
-    import sqlglot
-    from sqlglot.errors import SqlglotError
-
-    if text.strip().upper() in _OWN:
-        return read_type(text)
-    try:
-        # Parsed as a column's type: the parser of a type alone ignores what follows it, and that of
-        # a CAST makes a STRING of VARCHAR(10), as Spark's casts do.
-        parsed: Any = sqlglot.parse_one(f"CREATE TABLE t (x {text})", dialect="spark")
-        found = _single_column_type(parsed)
-    except SqlglotError:
-        return read_type(text)
-    except RecursionError:
-        raise _nesting_error(text) from None
-    return read_type(text) if found is None else found
-
-
-def _single_column_type(created: Any) -> t.DataType | None:
-    """Return the type of a table's only column; None when the text had anything else."""
-    column, *others = created.this.expressions
-    more = others or created.args.get("properties") or column.args.get("constraints")
-    kind = column.args.get("kind")
-    return (
-        None
-        if more or not hasattr(getattr(kind, "this", None), "name")
-        else _convert_spark_type(kind)
-    )
-
-
-def _nesting_error(text: str) -> InvalidTypeError:
-    return InvalidTypeError(f"type {excerpt(text)} nests deeper than {t.MAX_DEPTH}; flatten it")
-
-
-def _convert_spark_type(parsed: Any) -> t.DataType | None:  # noqa: PLR0911 - one case a kind
-    """Return a parsed type; None when it is not one of Spark's."""
-    name, inner = parsed.this.name, list(parsed.expressions)
-    if name in _PLAIN and not inner:
-        return _PLAIN[name]
-    said = [whole_number(each.name) for each in inner]
-    numbers = [each for each in said if each is not None]
-    if name in _SIZED and not inner:
-        raise InvalidTypeError(f"{name} needs a length; write {name}(n), or STRING")
-    if name in _SIZED and len(numbers) == len(inner) == 1:
-        return _SIZED[name](numbers[0])
-    if name == "DECIMAL" and len(numbers) == len(inner) <= _PRECISION_AND_SCALE:
-        return t.DecimalType(*numbers)
-    if name == "STRUCT":
-        members = [_convert_struct_member(number, each) for number, each in enumerate(inner)]
-        return t.RowType(tuple(each for each in members if each)) if all(members) else None
-    types = [_convert_spark_type(each) for each in inner if hasattr(each.this, "name")]
-    match name, types:
-        case "ARRAY", [t.DataType() as element]:
-            return t.ArrayType(element)
-        case "MAP", [t.DataType() as key, t.DataType() as value]:
-            return t.MapType(key, value)
-        case _:
-            return None
-
-
-def _convert_struct_member(number: int, parsed: Any) -> t.DataField | None:
-    if parsed.args.get("kind") is None:
-        raise InvalidTypeError(f"struct member {parsed.sql()!r} has no type; write NAME: TYPE")
-    data_type = _convert_spark_type(parsed.args["kind"])
-    if data_type is None:
-        return None
-    comment = None
-    for constraint in parsed.args.get("constraints") or ():
-        kind = constraint.kind
-        if type(kind).__name__ == "CommentColumnConstraint":
-            comment = str(kind.this.name)
-        elif type(kind).__name__ == "NotNullColumnConstraint":
-            data_type = data_type.with_nullability(nullable=False)
-    return t.DataField(number, parsed.name, data_type, comment)
-
 
 _ENDS = ("COMMENT", "FIRST", "AFTER", "NOT", "NULL", "DEFAULT")
 
@@ -179,7 +65,9 @@ def parse_add_columns(cursor: TokenCursor) -> list[Asked]:
 
 def _parse_new_column(cursor: TokenCursor) -> AddColumn:
     path = cursor.path()
-    data_type = spark_type(cursor.read_until(*_ENDS))
+    # As in a struct; Spark has no colon here.
+    cursor.found(":")
+    data_type = read_spark_type(cursor.read_until(*_ENDS))
     comment = default = move = None
     while True:
         if cursor.found("NOT", "NULL"):
@@ -236,7 +124,7 @@ def parse_alter_columns(cursor: TokenCursor) -> list[Asked]:
 def _parse_column_action(cursor: TokenCursor) -> SchemaChange:  # noqa: PLR0911 - one case an action
     path = cursor.path()
     if cursor.found("TYPE"):
-        wanted = type_to_wire(spark_type(cursor.read_until()))
+        wanted = type_to_wire(read_spark_type(cursor.read_until()))
         return UpdateColumnType(path, wanted, keep_nullability=True)
     if cursor.found("COMMENT"):
         return UpdateColumnComment(path, cursor.string())

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -19,6 +21,9 @@ from ledger.cli.options import read_instant
 from ledger.model import format_type, read_type
 from ledger.model.messages import printable_line
 from ledger.model.names import quote_path
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Run
 
 NAMES = st.text(min_size=1, max_size=8)
 
@@ -72,12 +77,12 @@ def test_types_are_read_as_json_too() -> None:
     ("text", "said"),
     [
         ("STRNG", "STRNG is not read as a type"),
-        ("ROW<a INT", "a '>' is missing"),
-        ("ROW<a>", "write NAME TYPE"),
-        ("ROW<>", "no column path"),
+        ("ROW<a INT", "position 9: '>' is missing"),
+        ("ROW<a>", "position 4: .* write NAME TYPE"),
         ("MAP<INT>", "MAP takes two types"),
-        ("ARRAY<INT, INT>", "ARRAY takes one type"),
-        ("ARRAY<INT> NOT", "may not follow"),
+        ("MAP<INT, INT, INT>", "MAP takes two types"),
+        ("ARRAY<INT, INT>", "position 9: '>' is missing, found ', INT>'"),
+        ("ARRAY<INT> NOT", "position 14: NULL is missing"),
         ("{oops", "is no JSON"),
     ],
 )
@@ -121,3 +126,54 @@ def test_instants_have_one_text_each() -> None:
 @given(st.text())
 def test_nothing_shown_can_steer_a_terminal(text: str) -> None:
     assert printable_line(text).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "read"),
+    [
+        ("id: BIGINT", ("id",), "BIGINT"),
+        ("id:BIGINT NOT NULL", ("id",), "BIGINT NOT NULL"),
+        ("id :list<item: int64>", ("id",), "ARRAY<BIGINT>"),
+        ("address.zip: text", ("address", "zip"), "STRING"),
+        ("`a:b` INT", ("a:b",), "INT"),
+        ("`a:b`.`c.d`: INT", ("a:b", "c.d"), "INT"),
+        ("tz timestamp[us, tz=+02:00]", ("tz",), "TIMESTAMP(6) WITH LOCAL TIME ZONE"),
+        ("r ROW<a INT DEFAULT 5>", ("r",), "ROW<`a` INT DEFAULT 5>"),
+        ("r ROW<a INT COMMENT 'x FIRST'>", ("r",), "ROW<`a` INT COMMENT 'x FIRST'>"),
+    ],
+)
+def test_a_colon_ends_a_columns_name(text: str, path: tuple[str, ...], read: str) -> None:
+    column = read_column(text)
+    assert (column.path, format_type(column.type)) == (path, read)
+    assert (column.default, column.comment, column.move) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        "COMMENT 'x' DEFAULT 5 FIRST",
+        "FIRST DEFAULT 5 COMMENT 'x'",
+        "DEFAULT '5' FIRST COMMENT 'x'",
+    ],
+)
+def test_clauses_follow_a_type_in_any_order(clauses: str) -> None:
+    column = read_column(f"r: ROW<a INT> NOT NULL {clauses}")
+    assert (column.default, column.comment, column.says_nullability) == ("5", "x", True)
+    assert column.move is not None
+
+
+@pytest.mark.parametrize(
+    "text", ["a:b INT", "id INT FRST", "id INT FIRST LAST", "id INT COMMENT x", "id:: INT", "id:"]
+)
+def test_a_definition_that_has_more_or_less_than_a_column_is_rejected(text: str) -> None:
+    with pytest.raises((InvalidTypeError, UsageError), match="column|has no type"):
+        read_column(text)
+
+
+def test_commands_never_make_a_column_with_a_colon(shop: Run) -> None:
+    shop("create", "shop.b", "--column", "id: INT", "--column", "r:struct<a: int>")
+    shop("alter", "shop.b", "--add", "zip: text", "--type", "id: int64")
+    columns = json.loads(shop("show", "shop.b", "--output", "json").out)["table"]["schema"][
+        "fields"
+    ]
+    assert [each["name"] for each in columns] == ["id", "r", "zip"]

@@ -31,7 +31,8 @@ from ledger.log import (
 )
 from ledger.model import parse_type, read_type, transform_of, type_from_json
 from ledger.model.names import parse_column_path
-from ledger.sql.statement import parse, spark_type
+from ledger.model.types.sql import read_spark_type
+from ledger.sql.statement import parse
 from ledger.state import FOLD_VERSION, CatalogStream, TableStream
 from ledger.stores import MemoryStore, open_store
 from projections.dlf import GetTableResponse, read
@@ -285,7 +286,7 @@ DECODERS: dict[str, Decoder] = {
     ),
     "type text": Decoder(parse_type, _of(lambda: TYPES, texts)),
     "SQL type": Decoder(read_type, _of(lambda: TYPES, texts)),
-    "Spark type": Decoder(spark_type, _of(lambda: TYPES, texts)),
+    "Spark type": Decoder(read_spark_type, _of(lambda: TYPES, texts)),
     "Iceberg type": Decoder(primitive_type, _of(lambda: ("decimal(9, 2)", "fixed[4]"), texts)),
     "transform": Decoder(transform_of, _of(lambda: ("bucket[16]", "truncate[4]", "day"), texts)),
     "statement": Decoder(parse, _of(lambda: STATEMENTS, texts)),

@@ -30,6 +30,7 @@ from ledger import (
 )
 from ledger.decide import CreateTag, DeleteTag, ReplaceTag
 from ledger.model import format_type, type_to_wire
+from ledger.model.types.sql import read_spark_type
 from ledger.sql.parser import (
     ConditionalColumnChange,
     ConditionalTagChange,
@@ -37,11 +38,11 @@ from ledger.sql.parser import (
     PartitionSpecClause,
     RemovePartitionTerm,
 )
-from ledger.sql.statement import AlterTable, RenameStatement, parse, spark_type
+from ledger.sql.statement import AlterTable, RenameStatement, parse
 
 
 def wire(text: str) -> Any:
-    return type_to_wire(spark_type(text))
+    return type_to_wire(read_spark_type(text))
 
 
 COLUMNS = [
@@ -50,6 +51,14 @@ COLUMNS = [
     (
         "ADD COLUMN point.z DOUBLE COMMENT 'the height' AFTER y",
         [AddColumn(("point", "z"), "DOUBLE", "the height", Move("z", "AFTER", "y"))],
+    ),
+    ("ADD COLUMNS (x: INT, y : long)", [AddColumn(("x",), "INT"), AddColumn(("y",), "BIGINT")]),
+    ("ADD COLUMN x timestamp[us, tz=UTC]", [AddColumn(("x",), wire("timestamptz"))]),
+    (
+        "ADD COLUMN x array<array<int>> FIRST",
+        [
+            AddColumn(("x",), wire("ARRAY<ARRAY<INT>>"), None, Move("x", "FIRST")),
+        ],
     ),
     ("ADD COLUMN x INT FIRST", [AddColumn(("x",), "INT", None, Move("x", "FIRST"))]),
     ("ADD COLUMN x INT NOT NULL DEFAULT 7", [AddColumn(("x",), "INT NOT NULL", None, None, "7")]),
@@ -245,7 +254,7 @@ def test_a_wrong_statement_says_where(text: str, said: str) -> None:
     ],
 )
 def test_a_type_is_sparks_or_the_ledgers(text: str, read: str) -> None:
-    assert format_type(spark_type(text)) == read
+    assert format_type(read_spark_type(text)) == read
 
 
 @pytest.mark.parametrize(
@@ -262,4 +271,4 @@ def test_a_type_is_sparks_or_the_ledgers(text: str, read: str) -> None:
 )
 def test_what_a_type_says_is_never_left_out(text: str, said: str) -> None:
     with pytest.raises(InvalidInputError, match=said):
-        spark_type(text)
+        read_spark_type(text)

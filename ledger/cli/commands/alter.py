@@ -71,7 +71,8 @@ def alter(
     | `--change JSON` | a SchemaChange in the JSON of DLF or Paimon |
     | `--changes FILE` | a JSON file with a list of changes |
 
-    A PATH is NAME or ROW.FIELD; quote a name that contains dots with backticks.
+    A PATH is NAME or ROW.FIELD; quote a name that contains dots with backticks. A TYPE has the
+    spelling of Paimon, Spark, Arrow or Iceberg: `ROW<a INT>`, `struct<a: int64>`, `timestamptz`.
 
     Example:
         lakeledger alter shop.orders --rename addr=address \

@@ -75,6 +75,13 @@ _ICEBERG_KEYS = frozenset({"elementId", "keyId", "valueId", "initialDefault"})
 
 _Kind = TypeVar("_Kind")
 
+TextReader = Callable[[str], str | dict[str, Any]]
+"""Returns the JSON that a type's text means: a text of Paimon's grammar, or an object."""
+
+
+def _unchanged(text: str) -> str:
+    return text
+
 
 def type_from_wire(wire: TypeJson) -> DataType:
     """Return the type of its wire form, as log records have it.
@@ -132,11 +139,15 @@ def field_to_wire(member: DataField) -> FieldObject:
     )
 
 
-def type_from_json(obj: object) -> DataType:
+def type_from_json(obj: object, read_text: TextReader = _unchanged) -> DataType:
     """Read a type from decoded JSON: text, Paimon's object, or DLF's wrapper around either.
 
     A ROW without any ids is numbered 0, 1, 2, ... in reading order across the whole type. Unknown
     keys are ignored; an explicit null reads as absent.
+
+    Args:
+        obj: The decoded JSON.
+        read_text: Reader of the texts in it; by default they have Paimon's grammar.
 
     Raises:
         InvalidTypeError: The JSON is not a type; the message names the position, like
@@ -150,7 +161,7 @@ def type_from_json(obj: object) -> DataType:
             ...
         ledger.model.errors.InvalidTypeError: $.fields[0].type: cannot read type 'LONG' ...
     """
-    return type_from_wire(_type_json_to_wire(obj, "$", _FieldIdAssigner(), 1))
+    return type_from_wire(_type_json_to_wire(obj, "$", _FieldIdAssigner(read_text), 1))
 
 
 def type_to_json(data_type: DataType) -> str | dict[str, Any]:
@@ -159,17 +170,20 @@ def type_to_json(data_type: DataType) -> str | dict[str, Any]:
     return plain if isinstance(plain, str) else _without_iceberg_keys(plain)
 
 
-def field_from_json(obj: object, *, path: str = "$") -> DataField:
+def field_from_json(
+    obj: object, *, path: str = "$", read_text: TextReader = _unchanged
+) -> DataField:
     """Read a column from decoded JSON. Its `id` is required, and so are those inside its type.
 
     Args:
         obj: The decoded JSON.
         path: Position of `obj` in the document, for messages, like `$.fields[2]`.
+        read_text: Reader of the types that are texts, as in `type_from_json`.
 
     Raises:
         InvalidTypeError: The JSON is not a column; the message names the position.
     """
-    wire = _field_json_to_wire(obj, path, _FieldIdAssigner(all_given=True), 1)
+    wire = _field_json_to_wire(obj, path, _FieldIdAssigner(read_text, all_given=True), 1)
     return _field_from_wire(wire, path, 1)
 
 
@@ -280,7 +294,8 @@ def _require_present(value: _Kind | UnsetType, path: str) -> _Kind:
 class _FieldIdAssigner:
     """Assigns ids to fields without ids; rejects a mix, in which an id could repeat."""
 
-    def __init__(self, *, all_given: bool = False) -> None:
+    def __init__(self, read_text: TextReader, *, all_given: bool = False) -> None:
+        self.read_text = read_text
         self._given = all_given
         self._next = 0
 
@@ -305,7 +320,11 @@ class _FieldIdAssigner:
 
 def _type_json_to_wire(obj: object, path: str, ids: _FieldIdAssigner, depth: int) -> TypeJson:
     if isinstance(obj, str):
-        return obj
+        try:
+            read = ids.read_text(obj)
+        except InvalidTypeError as error:
+            raise _error_at_path(path, error.message) from error
+        return read if isinstance(read, str) else _object_json_to_wire(read, path, ids, depth)
     _check_depth(path, depth)
     if not isinstance(obj, dict):
         raise _error_at_path(path, f"{excerpt(obj)} is no data type: a type is a text or an object")
@@ -326,7 +345,7 @@ def _wrapped_json_to_wire(
     place = f"{path}.{present[0]}"
     inner = obj[present[0]]
     if present[0] == "primitiveType":
-        return _require_kind(inner, str, place)
+        return _type_json_to_wire(_require_kind(inner, str, place), place, ids, depth)
     return _object_json_to_wire(_require_kind(inner, dict, place), place, ids, depth)
 
 
