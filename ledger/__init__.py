@@ -67,7 +67,8 @@ if TYPE_CHECKING:
     )
     from ledger.files.parquet_schema import schema_of_files
     from ledger.files.snapshot_plan import SnapshotPlan
-    from ledger.ledger import Ledger, open  # noqa: A004 - `ledger.open(url)` is what reads well
+    from ledger.ledger import Ledger
+    from ledger.ledger import open as open  # noqa: A004 - public, though not in __all__
     from ledger.model.errors import (
         AlreadyExistsError,
         ColumnExistsError,
@@ -97,6 +98,7 @@ if TYPE_CHECKING:
     from ledger.table_at import TableAt
     from ledger.table_branch import TableBranch
 
+# Not `open`: `from ledger import *` must not hide the builtin. It is `ledger.open(url)`.
 __all__ = [
     "AddColumn",
     "AddPartitionField",
@@ -150,7 +152,6 @@ __all__ = [
     "UpgradeRequiredError",
     "ViewSchema",
     "evolve",
-    "open",
     "schema_change_from_json",
     "schema_change_to_json",
     "schema_from_json",
@@ -252,4 +253,4 @@ if not TYPE_CHECKING:
         return value
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+        return sorted({*globals(), *_HOME_OF})

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
@@ -42,7 +43,10 @@ if TYPE_CHECKING:
     from ledger.opening.creation import GivenSchema
     from ledger.plan import ClockPlan
     from ledger.relocation.moving import Findings
-    from ledger.transforms import Term
+    from ledger.transforms import Column, Term
+
+# Not `open`: a star import must not hide the builtin.
+__all__ = ["Ledger"]
 
 DEFAULT_SOURCE: Final = "iceberg"
 """Format of imported tables when the caller names none."""
@@ -93,7 +97,7 @@ def open(  # noqa: A001 - `ledger.open(url)` is what reads well
     *,
     author: str | None = None,
     clock: NowMillis = now_millis,
-    allowed_locations: Sequence[str] | None = None,
+    allowed_locations: Sequence[str] | AbstractSet[str] | None = None,
     trust: Trust = "all",
 ) -> Ledger:
     """Open the ledger at a URL; the first commit creates one that does not exist yet.
@@ -394,7 +398,7 @@ class Ledger:
         self,
         name: str,
         *,
-        removals: Sequence[str] = (),
+        removals: Sequence[str] | AbstractSet[str] = (),
         updates: Mapping[str, str] | None = None,
         **commit: Unpack[CommitOptions],
     ) -> Appended[CatalogState]:
@@ -457,8 +461,8 @@ class Ledger:
         *,
         location: str | None = None,
         field_id_policy: FieldIdPolicy | None = None,
-        partition_spec: Sequence[AddPartitionField | Term] | None = None,
-        sort_order: Sequence[SortColumn | Term] | None = None,
+        partition_spec: Iterable[AddPartitionField | Term | Column] | None = None,
+        sort_order: Iterable[SortColumn | Term | Column] | None = None,
         **commit: Unpack[CommitOptions],
     ) -> Table:
         """Create a table and return it.
@@ -846,7 +850,7 @@ class Ledger:
     def alter_view(
         self,
         identifier: str | Identifier,
-        changes: Sequence[ViewChange],
+        changes: Iterable[ViewChange],
         **commit: Unpack[CommitOptions],
     ) -> Appended[CatalogState]:
         """Change a view's options, comment or dialects.
@@ -1098,7 +1102,7 @@ class Ledger:
         )
 
     @validate_arguments(true_time=its.moment.or_none())
-    def plan_clock_correction(self, true_time: datetime | int | None = None) -> ClockPlan:
+    def plan_clock_correction(self, true_time: datetime | int | str | None = None) -> ClockPlan:
         """Return what `correct_clock` would commit; nothing is written.
 
         Example:
@@ -1112,7 +1116,7 @@ class Ledger:
 
     @validate_arguments(true_time=its.moment.or_none())
     def correct_clock(
-        self, true_time: datetime | int | None = None, **commit: Unpack[CommitOptions]
+        self, true_time: datetime | int | str | None = None, **commit: Unpack[CommitOptions]
     ) -> Appended[CatalogState]:
         """Correct the times of the catalog's commits, as `Table.correct_clock` does for a table.
 

@@ -11,7 +11,7 @@ import math
 import os
 import platform
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -75,7 +75,7 @@ def open_ledger(
     *,
     author: str | None,
     clock: NowMillis,
-    allowed_locations: Sequence[str] | None,
+    allowed_locations: Collection[str] | None,
     trust: Trust,
 ) -> LedgerHandle:
     """Open the ledger at a URL; see `ledger.open`."""
@@ -98,7 +98,7 @@ def default_author() -> str:
         return f"unknown@{platform.node()}"
 
 
-def _allowed_places(given: Sequence[str] | None) -> tuple[Place, ...]:
+def _allowed_places(given: Collection[str] | None) -> tuple[Place, ...]:
     """Return the locations that the caller or the environment allows."""
     if isinstance(given, str):
         raise InvalidInputError(

@@ -452,7 +452,9 @@ def _refuse_unerasable(handle: LedgerHandle) -> None:
         )
 
 
-def plan_clock_correction(handle: LedgerHandle, true_time: datetime | int | None) -> ClockPlan:
+def plan_clock_correction(
+    handle: LedgerHandle, true_time: datetime | int | str | None
+) -> ClockPlan:
     """Return what `correct_clock` would commit; nothing is written."""
     from ledger.plan import plan_correction
 
@@ -460,7 +462,7 @@ def plan_clock_correction(handle: LedgerHandle, true_time: datetime | int | None
 
 
 def correct_clock(
-    handle: LedgerHandle, true_time: datetime | int | None, commit: CommitOptions
+    handle: LedgerHandle, true_time: datetime | int | str | None, commit: CommitOptions
 ) -> Appended[CatalogState]:
     """Correct the times of the catalog's commits; see `Ledger.correct_clock`."""
     from ledger.plan import plan_correction

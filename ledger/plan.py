@@ -281,7 +281,7 @@ class ClockPlan:
 
 
 def plan_correction(
-    log: StreamLog[Any, Any], now_millis: int, true_time: datetime | int | None
+    log: StreamLog[Any, Any], now_millis: int, true_time: datetime | int | str | None
 ) -> ClockPlan:
     """Return the effects of a correction of a stream's times; nothing is written.
 

@@ -276,7 +276,7 @@ class Table:
     @validate_arguments(changes=CHANGES)
     def alter(
         self,
-        changes: Sequence[SchemaChange | SpecChange | Mapping[str, Any]],
+        changes: Iterable[SchemaChange | SpecChange | Mapping[str, Any]],
         **options: Unpack[CommitOptions],
     ) -> Appended[TableState]:
         """Change the schema, layout, options or comment in one atomic commit.
@@ -360,7 +360,7 @@ class Table:
         return ReplaceOrder(self._handle)
 
     @validate_arguments(changes=CHANGES)
-    def plan(self, changes: Sequence[SchemaChange | SpecChange | Mapping[str, Any]]) -> ChangePlan:
+    def plan(self, changes: Iterable[SchemaChange | SpecChange | Mapping[str, Any]]) -> ChangePlan:
         """Return the outcome of `alter` with these changes and each format's verdict; a dry run.
 
         Raises:
@@ -461,8 +461,8 @@ class Table:
         self,
         *,
         last: int | None = None,
-        since: datetime | int | None = None,
-        until: datetime | int | None = None,
+        since: datetime | int | str | None = None,
+        until: datetime | int | str | None = None,
         author: str | None = None,
         kinds: Iterable[str] = (),
         message: str | None = None,
@@ -1148,7 +1148,7 @@ class Table:
         return set_statistics(self._handle, change, options)
 
     @validate_arguments(true_time=its.moment.or_none())
-    def plan_clock_correction(self, true_time: datetime | int | None = None) -> ClockPlan:
+    def plan_clock_correction(self, true_time: datetime | int | str | None = None) -> ClockPlan:
         """Return what `correct_clock` would commit; nothing is written.
 
         Example:
@@ -1162,7 +1162,7 @@ class Table:
 
     @validate_arguments(true_time=its.moment.or_none())
     def correct_clock(
-        self, true_time: datetime | int | None = None, **options: Unpack[CommitOptions]
+        self, true_time: datetime | int | str | None = None, **options: Unpack[CommitOptions]
     ) -> Appended[TableState]:
         """Correct the times of commits that a fast clock dated in the future.
 

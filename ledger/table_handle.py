@@ -81,7 +81,7 @@ if TYPE_CHECKING:
 
 H_co = TypeVar("H_co", covariant=True)
 
-GivenChanges = Sequence[SchemaChange | SpecChange | Mapping[str, Any]]
+GivenChanges = Iterable[SchemaChange | SpecChange | Mapping[str, Any]]
 """Changes of a table as callers pass them: objects, or decoded JSON."""
 
 

@@ -336,7 +336,7 @@ def revert(handle: TableHandle, then: TableState, options: CommitOptions) -> App
     return handle.commit(["revert", then.version, then.schema.id], given, plan)
 
 
-def plan_clock_correction(handle: TableHandle, true_time: datetime | int | None) -> ClockPlan:
+def plan_clock_correction(handle: TableHandle, true_time: datetime | int | str | None) -> ClockPlan:
     """Return what `correct_clock` would commit; nothing is written."""
     from ledger.plan import plan_correction
 
@@ -344,7 +344,7 @@ def plan_clock_correction(handle: TableHandle, true_time: datetime | int | None)
 
 
 def correct_clock(
-    handle: TableHandle, true_time: datetime | int | None, options: CommitOptions
+    handle: TableHandle, true_time: datetime | int | str | None, options: CommitOptions
 ) -> Appended[TableState]:
     """Correct the times of the commits so far; see `Table.correct_clock`."""
     from ledger.plan import plan_correction

@@ -41,6 +41,9 @@ What takes `**options` or `**commit` is a commit: `author=`, `message=`, `commit
 as `Table.entries` is.
 """
 
+PUBLIC_NAMES = sorted([*ledger.__all__, "open"])
+"""Star imports leave `open` out, so that they hide no builtin."""
+
 PUBLIC_CLASSES = (ledger.Ledger, ledger.Table, ledger.TableAt, ledger.TableBranch)
 
 
@@ -50,7 +53,7 @@ Row = tuple[str, str, str]
 
 def page() -> str:
     """Return the page as it has to be."""
-    public = {name: getattr(ledger, name) for name in ledger.__all__}
+    public = {name: getattr(ledger, name) for name in PUBLIC_NAMES}
     changes = {name: each for name, each in public.items() if _is_a(each, Record)}
     errors = {name: each for name, each in public.items() if _is_a(each, LedgerError)}
     handles = {each.__name__: each for each in PUBLIC_CLASSES}

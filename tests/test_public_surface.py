@@ -53,6 +53,10 @@ WIDTH = 1_000
 """Columns of the terminal: no line of a help text wraps."""
 
 
+MORE = {ledger: ["open"]}
+"""Public names that a star import leaves out, since it would hide a builtin."""
+
+
 @contextlib.contextmanager
 def installed(**more: Mapping[str, str]) -> Iterator[Path]:
     """Run commands as an installation does: in an empty folder, without the user's settings.
@@ -367,7 +371,7 @@ def errors() -> Iterator[str]:
 def signatures() -> Iterator[str]:
     modules: tuple[Any, ...] = (ledger, ledger.transforms)
     for module in modules:
-        for name in sorted(module.__all__):
+        for name in sorted([*module.__all__, *MORE.get(module, ())]):
             yield from described(f"{module.__name__}.{name}", getattr(module, name))
             yield ""
     with installed():

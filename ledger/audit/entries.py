@@ -232,8 +232,8 @@ EVENT_KINDS: frozenset[str] = frozenset(
 def make_entry_filter(  # noqa: PLR0913 - each is a question of its own
     *,
     last: int | None = None,
-    since: datetime | int | None = None,
-    until: datetime | int | None = None,
+    since: datetime | int | str | None = None,
+    until: datetime | int | str | None = None,
     author: str | None = None,
     kinds: Iterable[str] = (),
     message: str | None = None,

@@ -6,7 +6,7 @@ that readers see cannot differ.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -244,7 +244,7 @@ def _resolve_key_options(draft: SchemaDraft) -> None:
 )
 def evolve(
     schema: Schema,
-    changes: Sequence[SchemaChange | Mapping[str, Any]],
+    changes: Iterable[SchemaChange | Mapping[str, Any]],
     *,
     has_snapshots: bool = False,
 ) -> Schema:

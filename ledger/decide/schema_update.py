@@ -628,7 +628,7 @@ def _no_common_type_error(spot: SchemaPlace, mine: DataType, other: DataType) ->
     )
 
 
-Name = str | tuple[str, ...]
+Name = str | Sequence[str]
 """Name of a column: `address.zip`, or `("address", "zip")`."""
 
 
@@ -647,7 +647,7 @@ def name_parts(name: Name) -> Path:
 
 
 def _is_name_sequence(given: object) -> bool:
-    if not isinstance(given, tuple | list) or not given:
+    if not isinstance(given, Sequence) or not given:
         return False
     return all(isinstance(each, str) and each for each in given)
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from pathlib import PurePath
 from typing import Any, Final
 
 from ledger.files.footers import read_footer
 from ledger.files.partition_values import DEFAULT_NAME, HIVE_DEFAULT_NAME, path_keys, value_of
 from ledger.files.register import FoundFiles, expand_paths_to_files
+from ledger.model import arguments as its
+from ledger.model.arguments import path_texts, validate_arguments
 from ledger.model.errors import InvalidInputError
 from ledger.model.schema import Schema
 from ledger.model.types import (
@@ -26,8 +29,10 @@ _WHOLE: Final = re.compile(r"0|-?[1-9][0-9]*")
 _DATE_LENGTH: Final = len("2013-01-01")
 
 
+@validate_arguments(paths=its.paths, storage_options=its.mapping.or_none())
 def schema_of_files(
-    paths: Sequence[str], storage_options: Mapping[str, Any] | None = None
+    paths: str | PurePath | Iterable[str | PurePath],
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Schema:
     """Return a schema, inferred from Parquet files and their folders, for a table to hold them.
 
@@ -36,7 +41,7 @@ def schema_of_files(
     table; their types are DATE, INT or BIGINT if all values can be read so, else STRING.
 
     Args:
-        paths: Parquet files, folders or globs; paths or URLs.
+        paths: Parquet files, folders or globs, one or several; paths or URLs.
         storage_options: For the file system of a URL.
 
     Raises:
@@ -55,7 +60,7 @@ def schema_of_files(
         >>> [(each.name, str(each.type.root)) for each in schema.fields], schema.partition_keys
         ([('id', 'BIGINT'), ('day', 'DATE')], ('day',))
     """
-    found = expand_paths_to_files(paths, storage_options)
+    found = expand_paths_to_files(path_texts(paths), storage_options)
     columns = _first_file_columns(found)
     keys = {
         name: each

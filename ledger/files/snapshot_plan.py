@@ -22,10 +22,10 @@ from ledger.files.partition_values import normalize_partition_value
 from ledger.locations import FileNames
 from ledger.log.request import fresh_id
 from ledger.model.errors import InvalidChangeError, InvalidInputError
-from ledger.model.file_change import FileChange, PartitionValue
+from ledger.model.file_change import FileChange, PartitionValue, as_files
 from ledger.model.iceberg_layout import PartitionField
 from ledger.model.messages import excerpt, name_hint
-from ledger.model.schema import Schema
+from ledger.model.schema import Schema, as_names
 from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, snapshot_idempotency_key
 from ledger.model.transforms import field_types, transform_of
 from ledger.model.types import DataType
@@ -237,8 +237,8 @@ class SnapshotPlan:
     """
 
     kind: CommitKind
-    files: tuple[FileChange, ...] = ()
-    delete: tuple[str, ...] = ()
+    files: tuple[FileChange, ...] = field(default=(), converter=as_files)
+    delete: tuple[str, ...] = field(default=(), converter=as_names)
     where: Mapping[str, PartitionValue] | None = field(default=None, hash=False)
     isolation: Isolation = "serializable"
     commit_user: str | None = None

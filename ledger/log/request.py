@@ -124,8 +124,8 @@ class CommitOptions(TypedDict, total=False):
             changes it results in (`find_commit` looks it up). If omitted, it is the arguments.
         expect_version: Strict compare-and-swap: commit directly after this version, or raise.
         properties: Further texts to keep with the commit.
-        effective_time: Effective time, for imported history: a datetime with a time zone or Unix
-            milliseconds; never before the stream's last one, never in the future.
+        effective_time: Effective time, for imported history: a datetime with a time zone, its ISO
+            text, or Unix milliseconds; never before the stream's last one, never in the future.
     """
 
     author: str
@@ -134,7 +134,7 @@ class CommitOptions(TypedDict, total=False):
     asked: Any
     expect_version: int
     properties: Mapping[str, str]
-    effective_time: datetime | int
+    effective_time: datetime | int | str
 
 
 def now_millis() -> int:

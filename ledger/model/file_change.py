@@ -1,9 +1,9 @@
 """FileChange: one data file that a snapshot adds or removes."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType
 from msgspec.json import Decoder, decode
@@ -113,6 +113,38 @@ class FileChange(
     content_size_in_bytes: int | UnsetType = UNSET
     column_names: dict[int, str] | UnsetType = UNSET
 
+    if TYPE_CHECKING:
+        # A list of files is converted when it is committed, so that any sequence will do.
+        def __init__(  # noqa: PLR0913 - one parameter a field
+            self,
+            *,
+            kind: Literal["ADD", "DELETE"] = "ADD",
+            path: str,
+            partition: Sequence[PartitionValue] = (),
+            schema_id: int = 0,
+            record_count: int,
+            file_size_in_bytes: int,
+            creation_time: int = 0,
+            format: str = "parquet",  # noqa: A002 - the field's name
+            content: str = "data",
+            spec_id: int = 0,
+            bucket: int = 0,
+            level: int = 0,
+            field_ids: bool = False,
+            value_counts: Mapping[int, int] | UnsetType = UNSET,
+            null_value_counts: Mapping[int, int] | UnsetType = UNSET,
+            lower_bounds: Mapping[int, str] | UnsetType = UNSET,
+            upper_bounds: Mapping[int, str] | UnsetType = UNSET,
+            first_row_id: int | UnsetType = UNSET,
+            extra_files: Sequence[str] | UnsetType = UNSET,
+            sidecar: Mapping[int, str] | UnsetType = UNSET,
+            sort_order_id: int | UnsetType = UNSET,
+            equality_ids: Sequence[int] | UnsetType = UNSET,
+            referenced_data_file: str | UnsetType = UNSET,
+            content_offset: int | UnsetType = UNSET,
+            content_size_in_bytes: int | UnsetType = UNSET,
+        ) -> None: ...
+
     @property
     def is_vector(self) -> bool:
         """True for a deletion vector, which shares a Puffin file with others."""
@@ -214,3 +246,8 @@ def inline_files_of_all(lists: Sequence[Raw]) -> list[tuple[FileChange, ...]] | 
     except (DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return found if len(found) == len(lists) else None
+
+
+def as_files(files: Iterable[FileChange]) -> tuple[FileChange, ...]:
+    """Return files as a tuple."""
+    return tuple(files)
