@@ -44,13 +44,12 @@ from ledger.model.errors import (
     InvalidTypeError,
     UnsupportedError,
 )
-from ledger.model.messages import excerpt
+from ledger.model.messages import excerpt, printable_line
 from ledger.model.names import parse_column_path
 from ledger.model.types import DataType
 from ledger.model.types.sql import json_of_text, read_type
 from ledger.model.types.text import parse_type
 from ledger.model.types.wire import TypeObject, type_from_json, type_from_wire, type_to_wire
-from ledger.state.columns import dotted
 
 R = TypeVar("R", bound=Struct)
 
@@ -217,6 +216,7 @@ def normalize_change(change: R) -> R:
 
     Raises:
         InvalidChangeError: A field is of another type; the message names it.
+        InvalidTypeError: The text or JSON of a type cannot be read.
     """
     if _has_plain_values(change):
         return change
@@ -239,7 +239,9 @@ def normalize_change(change: R) -> R:
     ) as error:
         raise InvalidChangeError(f"{said}: {error}") from error
     except InvalidTypeError as error:
-        raise InvalidTypeError(f"{said} {_path_as_text(change)}: {error.message}") from error
+        path = plain["field_names"]
+        column = ".".join(map(str, path)) if isinstance(path, tuple) else excerpt(path)
+        raise InvalidTypeError(f"{said} {printable_line(column)}: {error.message}") from error
     except InvalidInputError as error:
         raise InvalidChangeError(f"{said}: {error.message}") from error
     return change if read_back == change else read_back
@@ -322,11 +324,6 @@ def _is_log_text(text: str) -> bool:
         return parse_type(text) == read_type(text)
     except InvalidTypeError:
         return False
-
-
-def _path_as_text(change: Struct) -> str:
-    path = getattr(change, "field_names", ())
-    return path if isinstance(path, str) else dotted(tuple(map(str, path)))
 
 
 def _path_from_input(given: Any) -> Any:

@@ -345,7 +345,8 @@ def _wrapped_json_to_wire(
     place = f"{path}.{present[0]}"
     inner = obj[present[0]]
     if present[0] == "primitiveType":
-        return _type_json_to_wire(_require_kind(inner, str, place), place, ids, depth)
+        # The wrapper is DLF's, and so is the text in it.
+        return _require_kind(inner, str, place)
     return _object_json_to_wire(_require_kind(inner, dict, place), place, ids, depth)
 
 
