@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import Any, Final, get_args
 
@@ -40,11 +41,12 @@ from ledger.events.schema import (
     SpecEvent,
 )
 from ledger.events.table import TableCreated, TableDropped, TableRenamed
-from ledger.model.errors import FormatError, InvalidChangeError
+from ledger.model.errors import FormatError, InvalidChangeError, InvalidTypeError
 from ledger.model.instant import parse_iso_datetime
 from ledger.model.names import parse_column_path, quote_path
 from ledger.model.schema import paths_of
 from ledger.model.types import DataField, type_places
+from ledger.model.types.sql import read_type
 from ledger.model.types.wire import type_from_wire
 from ledger.state.table import TableState
 
@@ -302,9 +304,12 @@ def _named_members(wire: Any) -> Iterator[tuple[str, str]]:
 def _type_refusals(
     _state: TableState | None, said: _DeclaredRule, events: Sequence[Any], _context: CommitContext
 ) -> Iterator[FormatError]:
-    allowed = {each.strip().upper() for each in said.value.split(",")}
-    allowed |= {"VARCHAR"} if "STRING" in allowed else set()
-    allowed |= {"VARBINARY"} if "BYTES" in allowed else set()
+    names = [each.strip() for each in said.value.split(",")]
+    allowed = {each.upper() for each in names}
+    for each in names:
+        # ARRAY, VARCHAR and others are no types without their parameters.
+        with suppress(InvalidTypeError):
+            allowed.add(read_type(each).root)
     for each in events:
         wire = each.data_type if isinstance(each, _NEW) else None
         wire = each.new_data_type if isinstance(each, ColumnTypeUpdated) else wire

@@ -41,6 +41,7 @@ def ruled(table: Table, key: str, value: str) -> Table:
             AddColumn(("x",), "STRING"),
             AddColumn(("x",), "VARBINARY(4)"),
         ),
+        ("allowed-types", "int64, text", AddColumn("x", "int32"), AddColumn("x", "BIGINT")),
         (
             "owners.2",
             "ann,etl@*",
