@@ -143,6 +143,7 @@ class FileChange(
             referenced_data_file: str | UnsetType = UNSET,
             content_offset: int | UnsetType = UNSET,
             content_size_in_bytes: int | UnsetType = UNSET,
+            column_names: Mapping[int, str] | UnsetType = UNSET,
         ) -> None: ...
 
     @property
