@@ -148,6 +148,7 @@ def test_a_mistake_is_one_line_with_its_own_exit_code(
     assert said in ran.err
     assert (ran.code, ran.out) == (code, "")
     assert ran.err.startswith("lakeledger: ")
+    assert not ran.err.startswith("lakeledger: $")
     assert ran.err.count("\n") == 1
 
 
