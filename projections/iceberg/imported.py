@@ -30,7 +30,7 @@ from ledger.log.replay import Read
 from ledger.log.time_travel import at_version
 from ledger.model.errors import DamagedLogError
 from ledger.model.file_change import FileChange
-from ledger.model.iceberg_objects import IcebergSnapshot
+from ledger.model.iceberg_objects import IcebergSnapshot, MetadataLogEntry
 from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
@@ -44,10 +44,16 @@ from projections.iceberg.manifest_writing import (
     ManifestListContent,
     SnapshotFileChanges,
 )
+from projections.iceberg.metadata_log import (
+    MetadataLog,
+    Wants,
+    declares_iceberg,
+    max_logged_versions,
+    may_be_named,
+)
 from projections.iceberg.position import FOLDER, HINT, IcebergPosition, Names
 from projections.iceberg.schema_json import schema_to_json
 from projections.iceberg.snapshots import FileAdders
-from projections.iceberg.table_file import max_previous_versions
 from projections.iceberg.table_json import write_metadata
 from projections.manifest_files.container import read_container
 from projections.materialising import Progress, new_commits
@@ -253,11 +259,20 @@ def facts_of(
 _OF_FILES = SnapshotFacts | SnapshotsRemoved
 
 
-def metadata_of_imported(table: TableHandle, state: TableState) -> bytes:
+def metadata_of_imported(
+    table: TableHandle,
+    state: TableState,
+    metadata_log: tuple[MetadataLogEntry, ...] | None = None,
+) -> bytes:
     """Return the metadata file of an imported table at a version.
 
     Manifest lists of the ledger's snapshots, and statistics published since, are below the
     ledger's location of the table.
+
+    Args:
+        table: The table.
+        state: Its state at the version.
+        metadata_log: Its earlier metadata files; None for those of its source.
     """
     names = Names(state.table_id)
     said = metadata_of(state, lambda each: f"{table.location}/{names.manifest_list(each)}")
@@ -265,6 +280,7 @@ def metadata_of_imported(table: TableHandle, state: TableState) -> bytes:
     uri = partial(below, table.location)
     found = evolve(
         said,
+        metadata_log=said.metadata_log if metadata_log is None else metadata_log,
         statistics=tuple(
             replace(each, statistics_path=uri(each.statistics_path)) for each in said.statistics
         ),
@@ -284,7 +300,7 @@ def render_imported(
     if target.is_promoted:
         for read in new_commits(table, IcebergPosition(), target, on_progress):
             run.commit(read)
-    run.put_metadata(target)
+    outputs.put(Names(target.table_id).metadata(target.version), run.renderer(target)())
 
 
 def project_imported(
@@ -292,36 +308,33 @@ def project_imported(
     outputs: Outputs,
     start: IcebergPosition,
     target: TableState,
-    wants: Callable[[int], bool],
+    wants: Wants,
     on_progress: Progress,
 ) -> IcebergPosition:
     """Write the versions between two states; see `projections.iceberg.project.Projection`."""
-    names = Names(target.table_id)
-    found = [version for each in outputs.paths(FOLDER) if (version := names.version_of(each))]
     run = _ImportedProjectionRun(table, outputs, start, target)
+    if start.version < 0:
+        run.log.add_found(outputs.paths(FOLDER))
     for read in new_commits(table, start, target, on_progress):
         run.commit(read)
-        if wants(read.commit.version) and read.commit.version != target.version:
-            run.put_metadata(run.builder.freeze())
+        if read.commit.version != target.version:
+            run.put_or_log(read.commit.version, wants)
     body = run.put_metadata(target)
-    outputs.put(names.hadoop(target.version), body)
+    outputs.put(Names(target.table_id).hadoop(target.version), body)
     outputs.point(HINT, b"%d" % target.version)
-    oldest = target.version - max_previous_versions(target.schema)
-    written = sorted({*start.metadata_versions, *found, target.version})
-    manifests = run.own.manifests
+    manifests, files = run.own.manifests, run.log.retained(start, target.version)
     return IcebergPosition(
         version=target.version,
         check=hashlib.sha256(body).hexdigest(),
-        metadata_versions=tuple(each for each in written if each >= oldest),
+        metadata_versions=files.published,
+        logged_versions=files.logged,
+        metadata_log=tuple(run.log.entries),
         manifests=manifests.current,
         next_row_id=manifests.next_row_id,
         location=table.location,
         commit=run.reached,
         list_check=manifests.list_check,
-        garbage=(
-            *_metadata_file_paths(names, [each for each in written if each < oldest]),
-            *run.own.garbage(),
-        ),
+        garbage=(*files.obsolete, *run.own.garbage()),
     )
 
 
@@ -329,30 +342,64 @@ class _ImportedProjectionRun:
     def __init__(
         self, table: TableHandle, outputs: Outputs, start: IcebergPosition, target: TableState
     ) -> None:
-        self._table, self._outputs = table, outputs
-        self.builder = TableBuilder(
-            at_version(table.log, start.version) if start.version >= 0 else None
-        )
+        self._table, self._outputs, self._target = table, outputs, target
+        before = at_version(table.log, start.version) if start.version >= 0 else None
+        self._builder = TableBuilder(before)
         self.own = PromotedManifests.at(table, outputs, start, target)
+        self.log = MetadataLog.at(start, table.location, Names(target.table_id))
+        if before is not None and before.is_promoted:
+            self.log.add_file(before.version, before.effective_millis)
         self.reached = start.commit
 
     def commit(self, read: Read[TableEvent]) -> None:
         """Project one commit."""
         commit, self.reached = read.commit, read.digest
-        self.builder.begin(commit.version, commit.time_millis)
+        self._builder.begin(commit.version, commit.time_millis)
         for transaction in commit.transactions:
-            self.builder.add(transaction)
+            self._builder.add(transaction)
             if any(isinstance(each, _OF_FILES) for each in transaction.events):
-                self.own.learn(transaction, self.builder.freeze())
+                self.own.learn(transaction, self._builder.freeze())
+        if commit.version == self._origin.promoted_in:
+            self.log.begin_after_owner(_owner_files(self._origin))
+        self.log.advance(
+            commit.version,
+            most=max_logged_versions(self._builder.schema),
+            updated_ms=self._builder.effective_millis,
+        )
+
+    def put_or_log(self, version: int, wants: Wants) -> None:
+        """Write the metadata file of a version that is not the newest, or only log it."""
+        render = None
+        if wants(version):
+            self.put_metadata(self._builder.freeze())
+            self.log.request(version)
+        elif may_be_named(version, self._target, wants):
+            render = self.renderer(self._builder.freeze())
+        if self._is_promoted(version) and declares_iceberg(self._builder.schema):
+            self.log.add_file(version, self._builder.effective_millis, render)
+
+    def renderer(self, state: TableState) -> Callable[[], bytes]:
+        """Return a function that renders the metadata file of the current version."""
+        log = tuple(self.log.entries) if self._is_promoted(state.version) else None
+        return partial(metadata_of_imported, self._table, state, log)
 
     def put_metadata(self, state: TableState) -> bytes:
-        """Write a version's metadata file."""
-        body = metadata_of_imported(self._table, state)
+        """Write the metadata file of the current version, after those that its log names."""
+        body = self.renderer(state)()
+        self.log.put_files(self._outputs)
         self._outputs.put(Names(state.table_id).metadata(state.version), body)
         return body
 
+    @property
+    def _origin(self) -> IcebergOrigin:
+        return self._target.origin_of_kind(IcebergOrigin)
 
-def _metadata_file_paths(names: Names, versions: list[int]) -> Iterator[str]:
-    for each in versions:
-        yield names.metadata(each)
-        yield names.hadoop(each)
+    def _is_promoted(self, version: int) -> bool:
+        return 0 <= self._origin.promoted_in <= version
+
+
+def _owner_files(origin: IcebergOrigin) -> Iterator[MetadataLogEntry]:
+    """Yield the metadata files of a promoted table's former owner, oldest first."""
+    yield from origin.metadata_log
+    if origin.metadata_file:
+        yield MetadataLogEntry(origin.last_updated_millis, origin.metadata_file)

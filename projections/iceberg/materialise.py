@@ -25,8 +25,9 @@ from ledger.model.errors import (
 )
 from ledger.state.table import TableState
 from ledger.table_handle import TableHandle
+from projections.iceberg.metadata_log import Wants
 from projections.iceberg.position import FOLDER, HINT, RENDERER, IcebergPosition, Names
-from projections.iceberg.project import Projection, Wants, wants_no_other_version
+from projections.iceberg.project import Projection, wants_no_other_version
 from projections.manifest_files.container import read_container
 from projections.materialising import (
     ComparisonResult,
@@ -296,9 +297,17 @@ class IcebergFiles:
             lambda each: self.wants(each) or each in versions,
         )
         reached = run.run(on_progress)
-        made = projected(outputs, Names(target.table_id))
+        names_now = Names(target.table_id)
+        made = projected(outputs, names_now)
         gone = (each for each in own - made if each != names.hadoop(target.version))
-        return evolve(reached, garbage=tuple(sorted({*reached.garbage, *gone})))
+        # The next run deletes those that its log does not name.
+        earlier = {names_now.version_of(path) for path in made} - {*reached.metadata_versions}
+        return evolve(
+            reached,
+            logged_versions=tuple(sorted(each for each in earlier if each is not None)),
+            # A metadata file is deleted before those that it names.
+            garbage=tuple(sorted({*reached.garbage, *gone}, reverse=True)),
+        )
 
     def compare(
         self, table: TableHandle, saved: IcebergPosition, at: TableState
@@ -410,14 +419,33 @@ def project(
 def _project_one_version(table: TableHandle, version: int, on_progress: Progress) -> int:
     """Write one version's metadata file, and the files it names unless they exist already."""
     with table.log.store.lock(ICEBERG.key(table)):
-        projected_version = ICEBERG.position(table).version
+        saved = ICEBERG.position(table)
         made, target = MemoryOutputs(), target_state(table, version)
         ICEBERG.refuse_undeclared(table, target)
-        Projection(table, made, IcebergPosition(), target).render(on_progress)
-        metadata = Names(target.table_id).metadata(version)
-        outputs = outputs_of(table)
+        Projection(table, made, IcebergPosition(), target).run(on_progress)
+        outputs, names = outputs_of(table), Names(target.table_id)
+        earlier = {each for path in made.files if (each := names.version_of(path)) is not None}
         for path, body in made.files.items():
-            if path == metadata or version > projected_version:
+            if names.version_of(path) in earlier or (
+                version > saved.version and path not in (names.hadoop(version), HINT)
+            ):
                 outputs.put(path, body)
         PendingDeletes(table, "iceberg").stay(outputs.met)
+        _keep_requested(table, saved, earlier)
     return version
+
+
+def _keep_requested(table: TableHandle, saved: IcebergPosition, versions: set[int]) -> None:
+    """Keep the metadata files of some versions out of what later runs delete."""
+    if saved.version < 0:
+        return
+    names = Names(at_version(table.log, saved.version).table_id)
+    kept = {names.metadata(each) for each in versions}
+    position = evolve(
+        saved,
+        metadata_versions=tuple(each for each in saved.metadata_versions if each not in versions),
+        logged_versions=tuple(each for each in saved.logged_versions if each not in versions),
+        garbage=tuple(each for each in saved.garbage if each not in kept),
+    )
+    if position != saved:
+        positions.FILE.save(table.log.store, table.log.layout, position)

@@ -11,6 +11,7 @@ from uuid import UUID, uuid5
 
 from attrs import evolve, field, frozen
 
+from ledger.model.iceberg_objects import MetadataLogEntry
 from ledger.state.iceberg_summary import NO_FILES, FileTotals
 from projections.iceberg.manifest_list import ManifestFile
 from projections.outputs import PositionFile
@@ -21,11 +22,12 @@ FOLDER = "metadata"
 HINT = "metadata/version-hint.text"
 """The hint that holds the version of a Hadoop table's newest metadata file."""
 
-RENDERER = 4
+RENDERER = 5
 """Version of the renderer; it is raised when any byte of the projected files changes.
 
 Version 2 has renderer, place and commit in its files. Version 3 takes row ids from files that
-contain them. Version 4 writes manifests in small blocks, and fewer files per manifest.
+contain them. Version 4 writes manifests in small blocks, and fewer files per manifest. Version 5
+writes every file that a metadata log names.
 """
 
 
@@ -145,6 +147,9 @@ class IcebergPosition:
         check: SHA-256 of the metadata file of that version, in hex.
         metadata_versions: The versions whose metadata files were written as the newest and still
             exist, ascending.
+        logged_versions: The versions whose metadata files were written for a metadata log only and
+            still exist, ascending.
+        metadata_log: The metadata log of the version; not that of a mirrored table's source.
         format_version: Iceberg's format version; 0 before the first commit.
         first_sequenced: The first snapshot with a sequence number; 0 if there is none.
         schema_ids: Pairs of a ledger schema id and the Iceberg id from that schema on.
@@ -164,6 +169,8 @@ class IcebergPosition:
     version: int = -1
     check: str = ""
     metadata_versions: tuple[int, ...] = ()
+    logged_versions: tuple[int, ...] = ()
+    metadata_log: tuple[MetadataLogEntry, ...] = ()
     format_version: int = 0
     first_sequenced: int = 0
     schema_ids: tuple[tuple[int, int], ...] = ()

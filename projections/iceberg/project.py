@@ -7,7 +7,8 @@ projectors, or one that was killed and restarted, write the same bytes.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
+from functools import partial
 
 from attrs import evolve, frozen
 
@@ -26,6 +27,13 @@ from ledger.state.table_builder import TableBuilder
 from ledger.table_handle import TableHandle
 from projections.iceberg.imported import project_imported, render_imported
 from projections.iceberg.manifest_writing import CurrentManifests
+from projections.iceberg.metadata_log import (
+    MetadataLog,
+    Wants,
+    declares_iceberg,
+    max_logged_versions,
+    may_be_named,
+)
 from projections.iceberg.position import FOLDER, HINT, IcebergPosition, Names
 from projections.iceberg.snapshots import (
     BranchRunState,
@@ -37,16 +45,13 @@ from projections.iceberg.snapshots import (
 from projections.iceberg.table_facts import TableFactsFold
 from projections.iceberg.table_file import (
     LoggedStatisticsFiles,
+    MappedSchemas,
     MetadataTrail,
-    max_previous_versions,
     metadata_file,
 )
 from projections.iceberg.table_json import table_uuid_of
 from projections.materialising import Progress, ignore_progress, new_commits
 from projections.outputs import MemoryOutputs, Outputs
-
-Wants = Callable[[int], bool]
-"""Predicate on versions: whether one that is not the newest gets a metadata file."""
 
 
 def wants_no_other_version(_version: int) -> bool:
@@ -96,8 +101,7 @@ class Projection:
         if isinstance(self.target.origin, IcebergOrigin):
             render_imported(self.table, self.outputs, self.target, on_progress)
             return
-        run = self._project_commits(on_progress)
-        run.put_metadata(self.target)
+        self._project_commits(on_progress).render()
 
     def _project_commits(self, on_progress: Progress) -> _ProjectionRun:
         run = _ProjectionRun(self)
@@ -141,9 +145,11 @@ class _ProjectionRun:
             self._target,
             begins_empty=self._before is None and not there,
         )
-        found = [version for path in there if (version := self._names.version_of(path)) is not None]
         self._statistics = LoggedStatisticsFiles.at(self._names, self._before)
-        self._written = (*start.metadata_versions, *found)
+        self._log = MetadataLog.at(start, self._location, self._names)
+        self._log.add_found(there)
+        if start.version >= 0:
+            self._log.add_file(start.version, self._trail.last_updated_ms)
 
     def _load_trail(self, start: IcebergPosition) -> MetadataTrail:
         if start.version < 0:
@@ -174,21 +180,59 @@ class _ProjectionRun:
     def commit(self, read: Read[TableEvent]) -> None:
         """Project one commit."""
         commit, self._commit = read.commit, read.digest
-        before, last_snapshot_id = self._builder.version, self._builder.last_snapshot_id
+        last_snapshot_id = self._builder.last_snapshot_id
         time_millis = effective_millis(commit)
         self._builder.begin(commit.version, commit.time_millis)
         for transaction in commit.transactions:
             self._project_transaction(transaction, time_millis)
-        if before >= 0 and self._fold.schema is not None:
-            file = self._fold.facts.uri(self._names.metadata(before))
-            self._trail.log_metadata(file, max_previous_versions(self._fold.schema))
         self._trail.last_updated_ms = self._builder.effective_millis
+        self._log.advance(
+            commit.version,
+            most=max_logged_versions(self._builder.schema),
+            updated_ms=self._trail.last_updated_ms,
+        )
         if self._builder.last_snapshot_id != last_snapshot_id:
             self._trail.log_snapshot(self._builder.last_snapshot_id, time_millis)
-        if self._projection.wants(commit.version) and commit.version != self._target.version:
-            state = self._builder.freeze()
-            if self._fold.inexpressible_error(state.reachable) is None:
-                self.put_metadata(state)
+        if commit.version != self._target.version:
+            self._put_or_log(commit.version)
+
+    def _put_or_log(self, version: int) -> None:
+        """Write the metadata file of a version that is not the newest, or only log it."""
+        if self._fold.inexpressible_error(self._is_reachable) is not None:
+            return
+        render = None
+        if self._projection.wants(version):
+            self.put_metadata(self._builder.freeze())
+            self._log.request(version)
+        elif may_be_named(version, self._target, self._projection.wants):
+            render = self._renderer(self._builder.freeze(), self._trail.copy())
+        if declares_iceberg(self._builder.schema):
+            self._log.add_file(version, self._trail.last_updated_ms, render)
+
+    def _is_reachable(self, snapshot_id: int) -> bool:
+        return self._builder.freeze().reachable(snapshot_id)
+
+    def _renderer(self, state: TableState, trail: MetadataTrail) -> Callable[[], bytes]:
+        """Return a function that renders the metadata file of the current version.
+
+        Raises:
+            UnsupportedError: Iceberg cannot express one of its schemas.
+        """
+        problem = self._fold.inexpressible_error(state.reachable)
+        if problem is not None:
+            raise problem
+        return partial(
+            metadata_file,
+            state,
+            trail,
+            self._fold.facts,
+            metadata_log=tuple(self._log.entries),
+            next_row_id=self._manifests.next_row_id,
+            mapped=MappedSchemas(
+                self._fold.iceberg_ids(state.named_schema_ids),
+                self._fold.iceberg_ids(range(state.origin.last_physical_schema_id + 1)),
+            ),
+        )
 
     def _project_transaction(self, transaction: Transaction[TableEvent], time_millis: int) -> None:
         last_snapshot_id = self._builder.last_snapshot_id
@@ -227,26 +271,19 @@ class _ProjectionRun:
         if is_kept:
             self._lines.write(listed, event, self._fold)
 
+    def render(self) -> None:
+        """Write the metadata file of the target version, without those that its log names."""
+        body = self._renderer(self._target, self._trail)()
+        self._outputs.put(self._names.metadata(self._target.version), body)
+
     def put_metadata(self, state: TableState) -> bytes:
-        """Write the metadata file of the target version.
+        """Write the metadata file of the current version, after those that its log names.
 
         Raises:
             UnsupportedError: Iceberg cannot express one of its schemas.
         """
-        problem = self._fold.inexpressible_error(state.reachable)
-        if problem is not None:
-            raise problem
-        self._trail.drop_snapshots(state.reachable)
-        body = metadata_file(
-            state,
-            self._trail,
-            self._fold.facts,
-            next_row_id=self._manifests.next_row_id,
-            named_schema_ids=self._fold.iceberg_ids(state.named_schema_ids),
-            source_schema_ids=self._fold.iceberg_ids(
-                range(state.origin.last_physical_schema_id + 1)
-            ),
-        )
+        body = self._renderer(state, self._trail)()
+        self._log.put_files(self._outputs)
         self._outputs.put(self._names.metadata(state.version), body)
         return body
 
@@ -256,14 +293,13 @@ class _ProjectionRun:
         body = self.put_metadata(self._target)
         self._outputs.put(self._names.hadoop(version), body)
         self._outputs.point(HINT, b"%d" % version)
-        oldest = version - len(self._trail.metadata_log)
-        kept = tuple(each for each in {*self._written, version} if each >= oldest)
-        dropped = [each for each in self._written if each < oldest]
-        facts = self._fold.facts
+        facts, files = self._fold.facts, self._log.retained(self._projection.start, version)
         return IcebergPosition(
             version=version,
             check=hashlib.sha256(body).hexdigest(),
-            metadata_versions=tuple(sorted(kept)),
+            metadata_versions=files.published,
+            logged_versions=files.logged,
+            metadata_log=tuple(self._log.entries),
             format_version=facts.format_version,
             first_sequenced=facts.first_sequenced,
             schema_ids=tuple(self._fold.schema_ids),
@@ -278,14 +314,9 @@ class _ProjectionRun:
             garbage=(
                 *self._garbage.paths(),
                 *self._statistics.garbage(self._target),
-                *self._stale_metadata_paths(dropped),
+                *files.obsolete,
             ),
         )
-
-    def _stale_metadata_paths(self, versions: list[int]) -> Iterator[str]:
-        for each in versions:
-            yield self._names.metadata(each)
-            yield self._names.hadoop(each)
 
 
 def refuse_foreign_table(outputs: Outputs, table_id: str) -> None:

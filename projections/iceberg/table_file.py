@@ -11,12 +11,11 @@ the bytes and no parsing.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
-from attrs import Factory, define
+from attrs import Factory, define, evolve, frozen
 from msgspec.structs import replace
 
 import projections.iceberg.metadata_schema as iceberg
@@ -45,14 +44,11 @@ from projections.iceberg.position import Names
 from projections.iceberg.schema_json import schema_from_json, schema_to_json
 from projections.iceberg.table_json import write_metadata
 from projections.iceberg.table_metadata import (
-    DEFAULT_PREVIOUS_VERSIONS,
     MAX_REF_AGE,
     NEVER_MS,
-    PREVIOUS_VERSIONS,
     TableMetadata,
 )
 
-_WHOLE = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
 _RESERVED = frozenset(
     {
         "format-version",
@@ -79,12 +75,6 @@ def properties(schema: Schema) -> dict[str, str]:
     if schema.comment is not None:
         found["comment"] = schema.comment
     return dict(sorted(found.items()))
-
-
-def max_previous_versions(schema: Schema) -> int:
-    """Return the number of earlier metadata files in the log."""
-    text = schema.options.get(PREVIOUS_VERSIONS, "")
-    return int(text) if _WHOLE.fullmatch(text) else DEFAULT_PREVIOUS_VERSIONS
 
 
 def _named_parts(
@@ -170,7 +160,6 @@ class _TrailKeys(msgspec.Struct, rename="kebab"):
     schemas: list[_Raw]
     snapshots: list[_Raw]
     snapshot_log: list[SnapshotLogEntry]
-    metadata_log: list[MetadataLogEntry]
 
 
 class _SnapshotIdRecord(msgspec.Struct, rename="kebab"):
@@ -191,7 +180,7 @@ class _SchemaIdRecord(msgspec.Struct, rename="kebab"):
 
 @define
 class MetadataTrail:
-    """Schemas, snapshots and logs of a table's metadata, oldest first.
+    """Schemas, snapshots and snapshot log of a table's metadata, oldest first.
 
     Attributes:
         last_updated_ms: The time of the newest commit, in milliseconds since 1970.
@@ -199,7 +188,6 @@ class MetadataTrail:
         schemas: The schemas by id.
         snapshots: The snapshots by id.
         snapshot_log: The snapshots that were current, with the time since.
-        metadata_log: The metadata files before the newest.
     """
 
     last_updated_ms: int = 0
@@ -207,7 +195,6 @@ class MetadataTrail:
     schemas: dict[int, bytes] = Factory(dict)
     snapshots: dict[int, bytes] = Factory(dict)
     snapshot_log: list[SnapshotLogEntry] = Factory(list)
-    metadata_log: list[MetadataLogEntry] = Factory(list)
 
     @classmethod
     def of(cls, body: bytes) -> MetadataTrail:
@@ -225,7 +212,15 @@ class MetadataTrail:
                 snapshot_id.decode(each).snapshot_id: bytes(each) for each in grown.snapshots
             },
             snapshot_log=grown.snapshot_log,
-            metadata_log=grown.metadata_log,
+        )
+
+    def copy(self) -> MetadataTrail:
+        """Return a trail that does not change with this one."""
+        return evolve(
+            self,
+            schemas=self.schemas.copy(),
+            snapshots=self.snapshots.copy(),
+            snapshot_log=self.snapshot_log.copy(),
         )
 
     @property
@@ -280,10 +275,6 @@ class MetadataTrail:
             SnapshotLogEntry(min(each.timestamp_ms, latest_ms), each.snapshot_id)
             for each in self.snapshot_log
         ]
-        self.metadata_log = [
-            MetadataLogEntry(min(each.timestamp_ms, latest_ms), each.metadata_file)
-            for each in self.metadata_log
-        ]
 
     def drop_snapshots(self, is_kept: Callable[[int], bool]) -> None:
         """Remove expired snapshots, and the log entries up to the last one of them."""
@@ -295,11 +286,6 @@ class MetadataTrail:
         log = self.snapshot_log
         gaps = [n for n, each in enumerate(log, 1) if each.snapshot_id not in self.snapshots]
         self.snapshot_log = log[gaps[-1] :] if gaps else log
-
-    def log_metadata(self, file: str, most: int) -> None:
-        """Add the previous metadata file to the metadata log."""
-        self.metadata_log.append(MetadataLogEntry(self.last_updated_ms, file))
-        del self.metadata_log[: -max(1, most)]
 
     def render(self, metadata: TableMetadata) -> bytes:
         """Return a metadata file: given fields, with the trail's schemas and snapshots."""
@@ -321,30 +307,42 @@ def _schema_content(body: bytes) -> bytes:
     return body.split(b",", 2)[2]
 
 
+@frozen
+class MappedSchemas:
+    """Schemas whose names the name mapping has, by Iceberg's ids.
+
+    Attributes:
+        named: Those whose names files without field ids use, the last used last.
+        source: Those whose files may have the source's physical names, oldest first.
+    """
+
+    named: tuple[int, ...]
+    source: tuple[int, ...]
+
+
 def metadata_file(
     state: TableState,
     trail: MetadataTrail,
     facts: TableFacts,
     *,
+    metadata_log: tuple[MetadataLogEntry, ...],
     next_row_id: int,
-    named_schema_ids: Iterable[int],
-    source_schema_ids: Iterable[int],
+    mapped: MappedSchemas,
 ) -> bytes:
     """Return the bytes of a table's metadata file at a version.
 
     Args:
         state: The table's state right after the version's commit.
-        trail: Its schemas, snapshots and logs up to it.
+        trail: Its schemas, snapshots and snapshot log up to it; expired snapshots are removed.
         facts: Its location, format version and specs.
+        metadata_log: Its earlier metadata files.
         next_row_id: The first unassigned row id.
-        named_schema_ids: Iceberg's ids of the schemas whose names files without field ids use, the
-            last used last.
-        source_schema_ids: Those of the schemas whose files may have the source's physical names,
-            oldest first.
+        mapped: The schemas whose names the name mapping has.
 
     Raises:
         UnsupportedError: Iceberg cannot express the table.
     """
+    trail.drop_snapshots(state.reachable)
     last = state.last_snapshot_id
     metadata = TableMetadata(
         format_version=facts.format_version,
@@ -361,14 +359,14 @@ def metadata_file(
         last_partition_id=state.last_partition_id,
         default_sort_order_id=state.default_order_id,
         sort_orders=state.sort_orders,
-        properties=_file_properties(state, trail, named_schema_ids, source_schema_ids),
+        properties=_file_properties(state, trail, mapped),
         current_snapshot_id=last or None,
         next_row_id=next_row_id,
         refs=_snapshot_refs(state, trail),
         statistics=puffin_files(state, facts),
         partition_statistics=partition_statistics(state, facts),
         snapshot_log=tuple(trail.snapshot_log),
-        metadata_log=tuple(trail.metadata_log),
+        metadata_log=metadata_log,
     )
     return trail.render(metadata)
 
@@ -386,16 +384,15 @@ def _highest_snapshot_id(state: TableState) -> int:
 
 
 def _file_properties(
-    state: TableState, trail: MetadataTrail, named: Iterable[int], from_source: Iterable[int]
+    state: TableState, trail: MetadataTrail, mapped: MappedSchemas
 ) -> Mapping[str, str]:
     found = properties(state.schema)
-    schemas, sources = tuple(named), tuple(from_source)
-    if schemas or sources:
-        used = [each for each in schemas if each != trail.schema_id]
+    if mapped.named or mapped.source:
+        used = [each for each in mapped.named if each != trail.schema_id]
         known = [_named_parts(trail, each, {}) for each in (*used, trail.schema_id)]
         # Last: whether ids are in a source's file is unknown, and its names are these for certain.
         names = state.origin.physical_names
-        known += [_named_parts(trail, each, names) for each in sources]
+        known += [_named_parts(trail, each, names) for each in mapped.source]
         found[NAME_MAPPING] = learn_names(found.get(NAME_MAPPING), known)
     return dict(sorted(found.items()))
 

@@ -67,19 +67,33 @@ class Left:
         return cls(expected(handle_of(table), version=version), table.location)
 
     def newest(self, table: Table) -> dict[str, bytes]:
-        """Return the files without the metadata of versions before the position's.
+        """Return the files without earlier metadata that the position's metadata does not name.
 
         What only stays a while for older readers is left out, too.
         """
         leaving = PendingDeletes(handle_of(table), "iceberg").paths()
         store, layout = handle_of(table).log.store, handle_of(table).log.layout
         stands = position.FILE.load(store, layout).version
+        current = {*metadata_names(table, stands)} & self.files.keys()
+        named = {path for each in current for path, _ in self.logged(each)}
         return {
             path: body
             for path, body in self.files.items()
-            if path not in leaving
-            and (not is_metadata(path) or path in metadata_names(table, stands))
+            if path not in leaving and (not is_metadata(path) or path in current | named)
         }
+
+    def logged(self, path: str) -> Iterator[tuple[str, int]]:
+        """Yield the metadata files that one of them names, and the times that it gives them."""
+        file = json.loads(self.files[path])
+        for each in file["metadata-log"]:
+            uri: str = each["metadata-file"]
+            yield uri.removeprefix(f"{file['location']}/"), each["timestamp-ms"]
+
+    def assert_logs_are_true(self) -> None:
+        """Assert that each metadata file names only files that exist and are of that time."""
+        for path in filter(is_metadata, self.files):
+            for logged, time_ms in self.logged(path):
+                assert json.loads(self.files[logged])["last-updated-ms"] == time_ms, (path, logged)
 
     def metadata(self, version: int, table: Table) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.files[metadata_names(table, version)[0]])
@@ -148,6 +162,7 @@ def is_metadata(path: str) -> bool:
 
 def is_consistent(left: Left) -> bool:
     """Return whether the files behind the hint are whole; KeyError names a missing one."""
+    left.assert_logs_are_true()
     if HINT not in left.files:
         return True
     hinted = int(left.files[HINT])

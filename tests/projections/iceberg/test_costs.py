@@ -99,12 +99,14 @@ def _clock(start: int) -> Callable[[], int]:
 def _aged(snapshots: int, version: str) -> tuple[Store, Saved]:
     """Return a store with a table of so many snapshots, and what it holds."""
     store = memory()
-    options = {"ledger.formats": "iceberg", "format-version": version}
+    options = {"ledger.formats": "iceberg", "format-version": version, "ledger.reader-grace": "0"}
     lake = lake_on(store, _clock(1_700_000_000_000))
     table = orders(lake, Schema.of({"id": "INT"}, options=options))
     for number in range(snapshots):
         table.append([file(f"{number}-0"), file(f"{number}-1")])
-    ICEBERG.project(handle_of(table))
+        if number >= snapshots - 2:
+            # The run after one that caught up deletes what that one wrote on its way.
+            ICEBERG.project(handle_of(table))
     return store, Saved(store)
 
 

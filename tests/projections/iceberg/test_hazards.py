@@ -339,14 +339,37 @@ def test_the_operation_is_what_happened_to_the_rows(kind: Any, operation: str) -
 
 
 @pytest.mark.parametrize(
-    ("most", "logged"), [("-3", 1), ("0", 1), ("+2", 2), ("many", 4), ("1" + "0" * 5000, 4)]
+    ("most", "lengths"),
+    [
+        ("-3", [1, 0] * 7),
+        ("0", [1, 0] * 7),
+        ("+2", [1, 2, 0] * 4),
+        ("10", [*range(1, 11), 0, 1]),
+        ("many", [*range(1, 11), 0, 1]),
+        ("1" + "0" * 5000, [*range(1, 11), 0, 1]),
+        ("100", [*range(1, 13)]),
+    ],
 )
-def test_the_metadata_log_is_as_long_as_java_reads_the_property(most: str, logged: int) -> None:
+def test_the_metadata_log_begins_anew_where_it_would_exceed_the_property(
+    most: str, lengths: list[int]
+) -> None:
     table = table_of({"id": "INT"})
     table.alter([SetOption("write.metadata.previous-versions-max", most)])
-    for number in range(3):
+    found = [len(newest(table).metadata_log)]
+    for number in range(len(lengths) - 1):
         table.append([file(f"{number}.parquet", schema_id=1)])
-    assert len(newest(table).metadata_log) == logged
+        found.append(len(newest(table).metadata_log))
+    assert found == lengths
+
+
+def test_a_log_has_a_hundred_versions_at_most() -> None:
+    options = {"write.metadata.previous-versions-max": "1000", "ledger.formats": "iceberg"}
+    table = orders(lake_on(memory()), Schema.of({"id": "INT"}, options=options))
+    lengths = []
+    for number in range(103):
+        lengths.append(len(newest(table).metadata_log))
+        table.append([file(f"{number}.parquet")])
+    assert lengths == [*range(101), 0, 1]
 
 
 def test_a_log_that_may_be_longer_again_names_no_file_that_went() -> None:

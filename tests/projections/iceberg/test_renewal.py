@@ -19,7 +19,7 @@ from tests.lakes import lake_on, memory
 from tests.projections.iceberg.projecting import Left, is_consistent
 
 DATA = Path(__file__).parents[2] / "data/iceberg"
-TABLES = ((3, "v3"),)
+TABLES = ((3, "v3"), (4, "v3"))
 """Tables by the renderer that projected them; their files say the ids of their rows."""
 
 
