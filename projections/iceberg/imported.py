@@ -322,6 +322,8 @@ def project_imported(
     body = run.put_metadata(target)
     outputs.put(Names(target.table_id).hadoop(target.version), body)
     outputs.point(HINT, b"%d" % target.version)
+    if wants(target.version):
+        run.log.request(target.version)
     manifests, files = run.own.manifests, run.log.retained(start, target.version)
     return IcebergPosition(
         version=target.version,

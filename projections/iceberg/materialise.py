@@ -300,11 +300,12 @@ class IcebergFiles:
         names_now = Names(target.table_id)
         made = projected(outputs, names_now)
         gone = (each for each in own - made if each != names.hadoop(target.version))
-        # The next run deletes those that its log does not name.
-        earlier = {names_now.version_of(path) for path in made} - {*reached.metadata_versions}
+        found = {names_now.version_of(path) for path in made} - {target.version}
         return evolve(
             reached,
-            logged_versions=tuple(sorted(each for each in earlier if each is not None)),
+            # The next run deletes those that its log does not name.
+            metadata_versions=(target.version,),
+            logged_versions=tuple(sorted(each for each in found if each is not None)),
             # A metadata file is deleted before those that it names.
             garbage=tuple(sorted({*reached.garbage, *gone}, reverse=True)),
         )

@@ -293,6 +293,8 @@ class _ProjectionRun:
         body = self.put_metadata(self._target)
         self._outputs.put(self._names.hadoop(version), body)
         self._outputs.point(HINT, b"%d" % version)
+        if self._projection.wants(version):
+            self._log.request(version)
         facts, files = self._fold.facts, self._log.retained(self._projection.start, version)
         return IcebergPosition(
             version=version,

@@ -162,12 +162,16 @@ def standing(table: Table, kept: Materialisation[Any]) -> set[str]:
 def assert_exact(table: Table) -> None:
     newest = table.state.version
     for each in KEPT:
-        # The metadata of the version before may stay, as the table says.
-        metadata_names = (f"/{newest - 1:05}-", f"/v{newest - 1}.metadata.json")
-        stands = {
-            path for path in standing(table, each) if not any(it in path for it in metadata_names)
-        }
-        assert stands == each.expected(handle_of(table)).keys()
+        # The metadata of the run before and of its log stays until the next run.
+        earlier = [
+            name
+            for version in (newest - 2, newest - 1)
+            for name in (f"/{version:05}-", f"/v{version}.metadata.json")
+        ]
+        wanted = each.expected(handle_of(table)).keys()
+        assert wanted <= standing(table, each)
+        left = standing(table, each) - wanted
+        assert {path for path in left if not any(it in path for it in earlier)} == set()
         assert each.verify(handle_of(table)).is_empty
         assert each.verify(handle_of(table)).foreign == ()
 

@@ -6,6 +6,7 @@ import datetime as dt
 from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -118,13 +119,19 @@ def test_refs_are_the_tags_and_main(iceberg: SparkSession, book: Book) -> None:
     assert found == tags | {"main": ("BRANCH", book.last)}
 
 
-def test_the_metadata_log_has_every_version(iceberg: SparkSession, book: Book) -> None:
+def test_the_metadata_log_has_the_versions_since_it_began(
+    iceberg: SparkSession, book: Book
+) -> None:
     state, names = book.table.state, Names(book.table.state.table_id)
     found = _rows(iceberg, _select(book, ".metadata_log_entries"))
-    files = [f"{book.table.location}/{names.metadata(each)}" for each in range(state.version)]
+    first = state.version + 1 - len(found)
+    files = [
+        f"{book.table.location}/{names.metadata(each)}" for each in range(first, state.version)
+    ]
     assert [each["file"] for each in found[:-1]] == files
+    assert all(Path(each.removeprefix("file://")).exists() for each in files)
     assert found[-1]["file"].endswith(names.hadoop(state.version))
-    for version, each in enumerate(found):
+    for version, each in enumerate(found, first):
         then = book.table.at(version=version).state
         assert each["timestamp"] == _moment(then.effective_millis)
 

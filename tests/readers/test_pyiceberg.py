@@ -134,8 +134,10 @@ def test_metadata_tables_agree(book: Book) -> None:
     assert refs == book.tags | {"main": book.last}
     log = newest.inspect.metadata_log_entries().to_pylist()
     assert [Path(each["file"]).name for each in log] == [
-        Path(_path(book, each)).name for each in range(state.version + 1)
+        Path(_path(book, each)).name
+        for each in range(state.version + 1 - len(log), state.version + 1)
     ]
+    assert all(Path(each["file"].removeprefix("file://")).exists() for each in log)
 
 
 def test_the_header_has_the_format_version_of_its_time(book: Book) -> None:

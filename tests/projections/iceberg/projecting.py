@@ -83,11 +83,13 @@ class Left:
         }
 
     def logged(self, path: str) -> Iterator[tuple[str, int]]:
-        """Yield the metadata files that one of them names, and the times that it gives them."""
-        file = json.loads(self.files[path])
-        for each in file["metadata-log"]:
+        """Yield the metadata files that one of them names, and the times that it gives them.
+
+        The names in the table's folder: the table may be elsewhere than it was.
+        """
+        for each in json.loads(self.files[path])["metadata-log"]:
             uri: str = each["metadata-file"]
-            yield uri.removeprefix(f"{file['location']}/"), each["timestamp-ms"]
+            yield f"{FOLDER}/{uri.rpartition('/')[2]}", each["timestamp-ms"]
 
     def assert_logs_are_true(self) -> None:
         """Assert that each metadata file names only files that exist and are of that time."""
