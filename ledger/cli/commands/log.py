@@ -168,12 +168,9 @@ def log(  # noqa: PLR0913 - each is an option
     only = sources[0] if len(sources) == 1 and isinstance(sources[0], Table) else None
     wanted = filters.wanted(only)
     heads = {_stream_path(each): each.state.version for each in sources}
-    matching = (
-        lake.entries(name, **filters.asked())
-        if has_table
-        else _entries_of_stream(sources[0], wanted)
-    )
-    commits = _group_by_commit(matching)
+    of_tables = partial(lake.entries, name, **filters.asked())
+    found = of_tables() if has_table else _entries_of_stream(sources[0], wanted)
+    commits = _group_by_commit(found)
     newest = list(islice(commits, limit))
     if follow:
         streams = partial(_requested_streams, lake, name, is_all=all)
@@ -183,10 +180,9 @@ def log(  # noqa: PLR0913 - each is an option
         return
     shown.print(newest)
     if next(commits, None) is not None:
-        oldest = newest[-1].commit.version
-        how = f"to continue, use --before {oldest}"
-        if len(sources) > 1:
-            how = f"for more, use --limit {2 * limit}"
+        # Versions are of one log.
+        oldest, more = f"--before {newest[-1].commit.version}", f"--limit {2 * limit}"
+        how = f"to continue, use {oldest}" if len(sources) == 1 else f"for more, use {more}"
         place.screen.notice(f"there are older commits; {how}")
     if only is not None:
         warn_stale_projections(only, place.screen)
