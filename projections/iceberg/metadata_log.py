@@ -195,10 +195,10 @@ class MetadataLog:
         kept = {*self.versions(version)}
         if start.version >= 0:
             kept.update(MetadataLog.at(start, self.location, self.names).versions(start.version))
-        # Later files are of a run that was killed, or runs now; the next run needs them.
-        found = {each for each in self._found if each <= version}
-        published = {*start.metadata_versions, *found, version} - self._requested
+        published = {*start.metadata_versions, *self._found, version} - self._requested
         logged = {*start.logged_versions, *self._written} - self._requested - published
+        # Later files are of a run that was killed, or runs now; the next run needs them.
+        kept.update(each for each in published | logged if each > version)
         gone = sorted((published | logged) - kept, reverse=True)
         return RetainedMetadata(
             published=tuple(sorted(published & kept)),
