@@ -43,12 +43,19 @@ class MappedField(Struct, kw_only=True, omit_defaults=True, rename="kebab"):
     Attributes:
         field_id: The field; None for names that stand for no field.
         names: The names that stand for it.
-        fields: The entries of its members.
+        fields: The entries of its members; some writers put null for none.
     """
 
     field_id: int | None = None
     names: list[str]
-    fields: list[MappedField] = []
+    fields: list[MappedField] | None = []
+
+    @property
+    def members(self) -> list[MappedField]:
+        """The entries of its members, to be changed in place."""
+        if self.fields is None:
+            self.fields = []
+        return self.fields
 
 
 _DECODER = msgspec.json.Decoder(list[MappedField])
@@ -145,7 +152,7 @@ class _MappingLevel:
                 self._entries.append(entry)
             self._give(each.name, entry)
             if each.members:
-                _MappingLevel(entry.fields).learn(each.members)
+                _MappingLevel(entry.members).learn(each.members)
 
     def follow(self, before: Sequence[NamedPart], after: Sequence[NamedPart]) -> None:
         """Apply the changes from some parts to others."""
@@ -157,7 +164,7 @@ class _MappingLevel:
             elif entry is not None:
                 if old.name != each.name:
                     self._give(each.name, entry)
-                _MappingLevel(entry.fields).follow(old.members, each.members)
+                _MappingLevel(entry.members).follow(old.members, each.members)
 
     def _give(self, name: str, entry: MappedField) -> None:
         owner = self._owners.get(name)

@@ -28,6 +28,7 @@ from ledger.model.errors import (
     TooLargeError,
 )
 from ledger.model.iceberg_objects import MAIN, SnapshotRef
+from ledger.model.types import INT_MAX
 from ledger.state.iceberg_origin import IcebergOrigin
 from projections.iceberg.table_json import ParsedMetadataFile, read_after, table_uuid_of
 from projections.iceberg.table_metadata import CLOCK_TOLERANCE_MS, TableMetadata
@@ -282,6 +283,9 @@ def _newest_hadoop_file(folder: str, by_stem: dict[str, str], line: str) -> str:
     if not _is_java_integer(line):
         return versions[max(versions)]
     version = int(line)
+    if version not in versions and version > INT_MAX:
+        # Java reads no such number, and takes the highest one.
+        return versions[max(versions)]
     if version not in versions:
         raise InvalidInputError(
             f"{folder}/{HINT_FILE} says version {version}, and there is no "

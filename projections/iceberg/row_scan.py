@@ -40,6 +40,7 @@ from ledger.model.single_values import EXACT_DECIMALS
 from ledger.planning.expression import NEGATIVE, Always, And, Expression, Not, Op, Or, Predicate
 from ledger.stores.file_access import FileAccess
 from ledger.table_handle import TableHandle
+from projections.manifest_files.container import read_container
 
 _LONGEST_WAIT_S = 5.0
 
@@ -181,7 +182,7 @@ class LedgerScan(DataScan):
         """Read the rows into memory; arguments as for PyIceberg's scan.
 
         Raises:
-            DamagedLogError: A data file is not a Parquet file.
+            DamagedLogError: A data file, a manifest or a manifest list is damaged.
             UnsupportedError: PyIceberg cannot read the rows.
         """
         with self._reader_errors():
@@ -191,7 +192,7 @@ class LedgerScan(DataScan):
         """Read the rows batch by batch; arguments as for PyIceberg's scan.
 
         Raises:
-            DamagedLogError: A data file is not a Parquet file; raised while batches are read.
+            DamagedLogError: A file is damaged; raised while batches are read.
             UnsupportedError: PyIceberg cannot read the rows; raised while batches are read.
         """
         with self._reader_errors():
@@ -213,16 +214,13 @@ class LedgerScan(DataScan):
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             location = self.table_metadata.location
-            damaged = next(filter(self._is_damaged, self.plan_files()), None)
+            damaged = self._find_damaged_file(is_in_pages=isinstance(error, OSError))
             if damaged is not None:
-                path = damaged.file.file_path
                 raise DamagedLogError(
-                    f"file {path} of the table at {location} is no valid Parquet file: restore "
+                    f"file {damaged} of the table at {location} is no valid Parquet file: restore "
                     "it, or remove it from the table with delete_files",
-                    path,
+                    damaged,
                 ) from error
-            if isinstance(error, OSError):
-                raise
             reason = " ".join(str(error).split())
             raise UnsupportedError(
                 f"PyIceberg {pyiceberg.__version__} cannot read the rows of the table at "
@@ -230,17 +228,61 @@ class LedgerScan(DataScan):
                 "reader; known defects are listed in readers.md"
             ) from error
 
-    def _is_damaged(self, task: FileScanTask) -> bool:
-        """Return whether the footer of a data file cannot be read."""
-        if task.file.file_format is not FileFormat.PARQUET:
-            return False
-        with self.io.new_input(task.file.file_path).open() as body:
+    def _find_damaged_file(self, *, is_in_pages: bool) -> str | None:
+        """Return the first damaged data file; None if there is none.
+
+        Args:
+            is_in_pages: Whether an error showed that the damage is in a file's content; if so, the
+                files are decoded, and not only their footers.
+
+        Raises:
+            DamagedLogError: A manifest list or a manifest is damaged.
+        """
+        try:
+            tasks = list(self.plan_files())
+        except LedgerError:
+            raise
+        except Exception:  # noqa: BLE001 - PyIceberg's errors have no common class
+            self._refuse_damaged_manifests()
+            return None
+        paths = [
+            each.file.file_path for each in tasks if each.file.file_format is FileFormat.PARQUET
+        ]
+        checks = (_check_footer, _check_pages) if is_in_pages else (_check_footer,)
+        return next((path for check in checks for path in paths if self._fails(path, check)), None)
+
+    def _refuse_damaged_manifests(self) -> None:
+        snapshot = self.snapshot()
+        path = None if snapshot is None else snapshot.manifest_list
+        if path is None:
+            return
+        for manifest in read_container(self._read(path), path):
+            named = str(manifest["manifest_path"])
+            for _ in read_container(self._read(named), named):
+                pass
+
+    def _read(self, path: str) -> bytes:
+        with self.io.new_input(path).open() as body:
+            return body.read()
+
+    def _fails(self, path: str, check: Callable[[Any], object]) -> bool:
+        """Return whether a data file fails a check by its content."""
+        with self.io.new_input(path).open() as body:
             try:
-                pq.read_metadata(body)
+                check(body)
             except (pa.ArrowException, OSError) as error:
                 # Arrow's own errors about a file's content have no number.
                 return getattr(error, "errno", None) is None
         return False
+
+
+def _check_footer(body: Any) -> None:
+    pq.read_metadata(body)
+
+
+def _check_pages(body: Any) -> None:
+    for _ in pq.ParquetFile(body).iter_batches():
+        pass
 
 
 _OF_THE_SAME_FILES = {"selected_fields", "case_sensitive", "options", "limit"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,9 @@ def _unreadable(lake: Ledger, name: str) -> str:
             path.write_bytes(b"PAR1" + bytes(60) + b"PAR1")
         case "cut":
             path.write_bytes(path.read_bytes()[:-9])
+        case "page":
+            body = path.read_bytes()
+            path.write_bytes(b"PAR1" + bytes(40) + body[44:])
         case "empty":
             path.write_bytes(b"")
         case "bare":
@@ -122,7 +126,7 @@ def _unreadable(lake: Ledger, name: str) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("name", ["torn", "cut", "empty", "bare", "other", "unmapped"])
+@pytest.mark.parametrize("name", ["torn", "cut", "page", "empty", "bare", "other", "unmapped"])
 def test_rows_that_pyiceberg_cannot_read_are_one_error_without_traceback(
     head: Run, lake: Ledger, name: str
 ) -> None:
@@ -133,7 +137,7 @@ def test_rows_that_pyiceberg_cannot_read_are_one_error_without_traceback(
     assert ran.code in {1, 6}
     assert "Traceback" not in ran.err
     assert len(ran.err.strip().splitlines()) == 1
-    if name in {"torn", "cut", "empty"}:
+    if name in {"torn", "cut", "page", "empty"}:
         assert f"{path} of the table" in ran.err
         assert "is no valid Parquet file" in ran.err
         assert ran.code == 6
@@ -148,6 +152,33 @@ def test_rows_that_pyiceberg_cannot_read_are_one_error_without_traceback(
     ):
         with pytest.raises(LedgerError):
             read()
+
+
+@pytest.mark.parametrize("damage", [lambda _: b"", lambda body: body[:-9], lambda _: b"junk" * 9])
+@pytest.mark.parametrize("kind", ["mirrored", "promoted"])
+def test_a_damaged_manifest_of_an_imported_table_is_named(
+    run: Run, lake: Ledger, tmp_path: Path, kind: str, damage: Callable[[bytes], bytes]
+) -> None:
+    source = lake.table("shop.lived")
+    source.project("iceberg")
+    other = ledger.open(str(tmp_path / "other"))
+    other.create_database("shop")
+    other.import_table("shop.lived", source.location, format_name="iceberg")
+    if kind == "promoted":
+        other.promote("shop.lived")
+    folder = Path(source.location.removeprefix("file://")) / "metadata"
+    named = 0
+    for path in sorted(folder.glob("*.avro")):
+        body = path.read_bytes()
+        path.write_bytes(damage(body))
+        ran = run("head", "shop.lived", "--ledger", other.url)
+        assert "Traceback" not in ran.err
+        assert ran.code in {0, 6}
+        if ran.code:
+            assert path.name in ran.err
+            named += 1
+        path.write_bytes(body)
+    assert named >= 1
 
 
 def test_limit_and_columns_are_kept(head: Run) -> None:
