@@ -450,6 +450,9 @@ FILES = (
     Column("referenced_data_file", "string", "the file whose rows it deletes", nullable=True),
     Column("content_offset", "bigint", "start of its deletion vector", nullable=True),
     Column("content_size_in_bytes", "bigint", "length of its deletion vector", nullable=True),
+    Column(
+        "column_names", "map<int,string>", "names unlike the schema's, by field id", nullable=True
+    ),
 )
 
 PARTITION_CHANGES = (
@@ -547,6 +550,7 @@ def _file_row(change: FileChange, names: Names) -> Row:
         _none_if_unset(change.referenced_data_file),
         _none_if_unset(change.content_offset),
         _none_if_unset(change.content_size_in_bytes),
+        _mapping_items(change.column_names),
     )
 
 

@@ -52,6 +52,7 @@ changes = st.builds(
     referenced_data_file=st.just(UNSET) | texts,
     content_offset=st.just(UNSET) | whole,
     content_size_in_bytes=st.just(UNSET) | whole,
+    column_names=st.just(UNSET) | st.dictionaries(ids, texts, max_size=3),
 )
 
 
@@ -85,6 +86,7 @@ def test_every_attribute_of_a_file_change_has_a_typed_column() -> None:
         "referenced_data_file": "b",
         "content_offset": 4,
         "content_size_in_bytes": 9,
+        "column_names": {1: "b"},
     }
     kept = replace(add("a"), sidecar={1: "where"}, **later)
     table = parquet.read_table(pa.BufferReader(write_changes([kept])))

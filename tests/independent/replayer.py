@@ -45,6 +45,7 @@ LATER = {
     "referenced_data_file": "referencedDataFile",
     "content_offset": "contentOffset",
     "content_size_in_bytes": "contentSizeInBytes",
+    "column_names": "columnNames",
 }
 """Keys of a file change that few files have, by their columns in a list."""
 
