@@ -106,7 +106,7 @@ def check_schema(schema: Schema, *, path: str = "$") -> None:
 
 def _field_from_json(obj: object, path: str, new_ids: Iterator[int]) -> DataField:
     try:
-        return field_from_json(obj, path=path, read_text=partial(json_of_text, ids=new_ids))
+        return field_from_json(obj, path=path, convert_text=partial(json_of_text, ids=new_ids))
     except InvalidTypeError as error:
         raise InvalidChangeError(error.message) from error
 

@@ -154,7 +154,7 @@ def fence_protocol(protocol: str) -> bytes:
     Example:
         >>> fence_protocol(
         ...     '{"minReaderVersion":1,"minWriterVersion":7,"writerFeatures":["rowTracking"]}'
-        ... )[38:]
+        ... )[22:]
         b'"minWriterVersion":7,"writerFeatures":["inCommitTimestamp","lakeledger"]}'
     """
     found: dict[str, Any] = msgspec.json.decode(

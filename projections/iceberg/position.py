@@ -45,7 +45,7 @@ class Names:
     Example:
         >>> names = Names("01a1f54c-0000-7000-8000-000000000000")
         >>> names.metadata(3)
-        'metadata/00003-2f65ce56-0fba-5c00-932a-510638238fa4.metadata.json'
+        'metadata/00003-ad8adfba-93c8-5d0b-b982-93ed68617b57.metadata.json'
         >>> names.hadoop(3)
         'metadata/v3.metadata.json'
     """
@@ -110,7 +110,7 @@ def is_projected_metadata_file(path: str) -> bool:
     every renderer version.
 
     Example:
-        >>> is_projected_metadata_file("00003-2f65ce56-0fba-5c00-932a-510638238fa4.metadata.json")
+        >>> is_projected_metadata_file("00003-ad8adfba-93c8-5d0b-b982-93ed68617b57.metadata.json")
         True
         >>> is_projected_metadata_file("00003-2f65ce56-0fba-4c00-932a-510638238fa4.metadata.json")
         False

@@ -24,7 +24,6 @@ from msgspec import json
 from ledger.events.snapshots import snapshot_events
 from ledger.files.bounds import TRUNCATE_LENGTH
 from ledger.files.change_lists import event_files
-from ledger.files.register import MetricsModes, metrics_modes
 from ledger.history.older import TableLog, schemas_by_id
 from ledger.model.errors import (
     InvalidChangeError,
@@ -380,6 +379,9 @@ class _LivePartitions:
         self._rendering = rendering_of(at)
         self._names = {key: ".".join(path) for path, key in paths_of(at.schema)}
         self._everywhere = 0
+        # Imported here: its thread pool could not be imported while the process exits.
+        from ledger.files.register import MetricsModes, metrics_modes
+
         try:
             self._modes = metrics_modes(at.schema)
         except InvalidChangeError:

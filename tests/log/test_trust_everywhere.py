@@ -109,6 +109,7 @@ OF_TABLES: Reads = {
 OF_INSTANTS: Reads = {
     "files": lambda it: it.files,
     "head": lambda it: it.head(3),
+    "named": lambda it: it.named,
     "options": lambda it: it.options,
     "plan": lambda it: it.plan("id = 1"),
     "scan": lambda it: it.scan(),

@@ -259,8 +259,9 @@ def test_a_table_in_memory_is_rejected_with_a_reason() -> None:
 
 
 def test_a_table_that_is_not_icebergs_is_rejected_with_a_reason(lake: Ledger) -> None:
-    table = lake.create_table("shop.paimon", Schema.of({"id": "INT"}))
-    table.alter([SetOption("ledger.formats", "paimon")])
+    options = {"ledger.formats": "paimon"}
+    keyed = Schema.of({"id": "INT NOT NULL"}, primary_keys=["id"], options=options)
+    table = lake.create_table("shop.paimon", keyed)
     with pytest.raises(UnsupportedError, match=r"ledger\.formats"):
         table.at().to_arrow()
 
@@ -268,7 +269,7 @@ def test_a_table_that_is_not_icebergs_is_rejected_with_a_reason(lake: Ledger) ->
 def test_without_pyiceberg_the_message_says_what_to_install(
     mixed: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for each in [name for name in sys.modules if name.startswith("projections.iceberg.rows")]:
+    for each in [name for name in sys.modules if name.startswith("projections.iceberg.row")]:
         monkeypatch.delitem(sys.modules, each)
     monkeypatch.setitem(sys.modules, "pyiceberg.table", None)
     with pytest.raises(MissingDependencyError, match=r'pip install "lakeledger\[iceberg\]"'):

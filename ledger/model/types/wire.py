@@ -139,7 +139,7 @@ def field_to_wire(member: DataField) -> FieldObject:
     )
 
 
-def type_from_json(obj: object, read_text: TextReader = _unchanged) -> DataType:
+def type_from_json(obj: object, convert_text: TextReader = _unchanged) -> DataType:
     """Read a type from decoded JSON: text, Paimon's object, or DLF's wrapper around either.
 
     A ROW without any ids is numbered 0, 1, 2, ... in reading order across the whole type. Unknown
@@ -147,7 +147,7 @@ def type_from_json(obj: object, read_text: TextReader = _unchanged) -> DataType:
 
     Args:
         obj: The decoded JSON.
-        read_text: Reader of the texts in it; by default they have Paimon's grammar.
+        convert_text: Converts the texts in it to JSON types; by default they have Paimon's grammar.
 
     Raises:
         InvalidTypeError: The JSON is not a type; the message names the position, like
@@ -161,7 +161,7 @@ def type_from_json(obj: object, read_text: TextReader = _unchanged) -> DataType:
             ...
         ledger.model.errors.InvalidTypeError: $.fields[0].type: cannot read type 'LONG' ...
     """
-    return type_from_wire(_type_json_to_wire(obj, "$", _FieldIdAssigner(read_text), 1))
+    return type_from_wire(_type_json_to_wire(obj, "$", _FieldIdAssigner(convert_text), 1))
 
 
 def type_to_json(data_type: DataType) -> str | dict[str, Any]:
@@ -171,19 +171,19 @@ def type_to_json(data_type: DataType) -> str | dict[str, Any]:
 
 
 def field_from_json(
-    obj: object, *, path: str = "$", read_text: TextReader = _unchanged
+    obj: object, *, path: str = "$", convert_text: TextReader = _unchanged
 ) -> DataField:
     """Read a column from decoded JSON. Its `id` is required, and so are those inside its type.
 
     Args:
         obj: The decoded JSON.
         path: Position of `obj` in the document, for messages, like `$.fields[2]`.
-        read_text: Reader of the types that are texts, as in `type_from_json`.
+        convert_text: Converts the types that are texts, as in `type_from_json`.
 
     Raises:
         InvalidTypeError: The JSON is not a column; the message names the position.
     """
-    wire = _field_json_to_wire(obj, path, _FieldIdAssigner(read_text, all_given=True), 1)
+    wire = _field_json_to_wire(obj, path, _FieldIdAssigner(convert_text, all_given=True), 1)
     return _field_from_wire(wire, path, 1)
 
 
@@ -294,8 +294,8 @@ def _require_present(value: _Kind | UnsetType, path: str) -> _Kind:
 class _FieldIdAssigner:
     """Assigns ids to fields without ids; rejects a mix, in which an id could repeat."""
 
-    def __init__(self, read_text: TextReader, *, all_given: bool = False) -> None:
-        self.read_text = read_text
+    def __init__(self, convert_text: TextReader, *, all_given: bool = False) -> None:
+        self.convert_text = convert_text
         self._given = all_given
         self._next = 0
 
@@ -321,7 +321,7 @@ class _FieldIdAssigner:
 def _type_json_to_wire(obj: object, path: str, ids: _FieldIdAssigner, depth: int) -> TypeJson:
     if isinstance(obj, str):
         try:
-            read = ids.read_text(obj)
+            read = ids.convert_text(obj)
         except InvalidTypeError as error:
             raise _error_at_path(path, error.message) from error
         return read if isinstance(read, str) else _object_json_to_wire(read, path, ids, depth)
