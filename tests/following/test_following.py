@@ -434,7 +434,8 @@ def avro(file: Path) -> list[Any]:
 
 def named_by_what_readers_find(folder: Path) -> Iterator[Path]:
     """Yield the files that those name that readers come upon."""
-    for each in folder.glob("metadata/*.metadata.json"):
+    # Files that only a metadata log names may name snapshots that expired since.
+    for each in folder.glob("metadata/v*.metadata.json"):
         for snapshot in json.loads(each.read_bytes()).get("snapshots", ()):
             listed = Path(snapshot["manifest-list"].removeprefix("file://"))
             yield listed
