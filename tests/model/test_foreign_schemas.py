@@ -7,14 +7,15 @@ from collections.abc import Callable
 from datetime import date
 from typing import Any
 
-import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 
 import ledger
 from ledger import InvalidInputError, InvalidTypeError, LedgerError, Schema
 from ledger.model import format_type
+
+pd = pytest.importorskip("pandas", reason="pandas is not installed")
+pl = pytest.importorskip("polars", reason="Polars is not installed")
 
 ARROW = pa.schema(
     [
