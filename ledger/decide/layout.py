@@ -430,21 +430,38 @@ def _make_layout_claims(sets: Cells) -> Cells:
 def _describe_spec(fact: UpdatePartitionSpec) -> str:
     if not isinstance(fact, PartitionSpecUpdated):
         # A planned change has no spec yet.
-        return f"change the partition spec: {len(fact.updates)} of its fields"
+        said = "changed the partition spec" if fact.set_default else "added a partition spec"
+        return f"{said}: {', '.join(map(_describe_update, fact.updates)) or 'no field'}"
     fields = ", ".join(f"{each.name}={each.transform}" for each in fact.fields)
     said = "files are partitioned by" if fact.set_default else "added"
     return f"{said} partition spec {fact.spec_id}: {fields or 'unpartitioned'}"
 
 
+def _describe_update(update: SpecUpdate) -> str:
+    match update:
+        case AddPartitionField(source=source, transform=transform, name=name):
+            return f"add {_describe_field(source, transform)}{f' as {name}' if name else ''}"
+        case RemovePartitionField(name=str() as name):
+            return f"remove {name}"
+        case RemovePartitionField(source=source, transform=transform):
+            return f"remove {_describe_field(source or (), transform or 'identity')}"
+        case RenamePartitionField(name=name, new_name=new_name):
+            return f"rename {name} to {new_name}"
+        case _:
+            assert_never(update)
+
+
+def _describe_field(source: Sequence[str], transform: str) -> str:
+    path = quote_path(source)
+    return path if transform == "identity" else f"{transform} of {path}"
+
+
 def _describe_order(fact: ReplaceSortOrder) -> str:
     fields = ", ".join(
-        f"{quote_path(each.source)} {each.direction}"
-        if each.transform == "identity"
-        else f"{each.transform} of {quote_path(each.source)} {each.direction}"
-        for each in fact.columns
+        f"{_describe_field(each.source, each.transform)} {each.direction}" for each in fact.columns
     )
     if not isinstance(fact, SortOrderReplaced):
-        return f"files are sorted by: {fields or 'unsorted'}"
+        return f"files are sorted by: {fields}" if fields else "files are unsorted"
     said = "files are sorted by" if fact.set_default else "added sort"
     return f"{said} order {fact.order_id}: {fields or 'unsorted'}"
 

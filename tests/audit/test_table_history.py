@@ -98,6 +98,6 @@ def test_a_planned_undo_is_described_before_its_ids_are_assigned() -> None:
         plan = table.plan_undo(version)
         phrases += [in_words(each) for each in (*plan.migration.changes, *plan.tags)]
 
-    assert any(each.startswith("files are sorted by:") for each in phrases)
-    assert any(each.startswith("change the partition spec:") for each in phrases)
+    assert "files are unsorted" in phrases
+    assert "changed the partition spec: remove id" in phrases
     assert any("v1" in each for each in phrases)

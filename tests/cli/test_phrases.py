@@ -148,6 +148,27 @@ CASES: list[tuple[object, str]] = [
         "added partition spec 2: unpartitioned",
     ),
     (
+        p.UpdatePartitionSpec(
+            (
+                p.AddPartitionField(("r", "a"), "bucket[4]", "b"),
+                p.AddPartitionField(("day",)),
+                p.RemovePartitionField("old"),
+                p.RemovePartitionField(source=("t",), transform="day"),
+                p.RenamePartitionField("x", "y"),
+            )
+        ),
+        (
+            "changed the partition spec: add bucket[4] of r.a as b, add day, remove old, "
+            "remove day of t, rename x to y"
+        ),
+    ),
+    (
+        p.UpdatePartitionSpec((p.RemovePartitionField(source=("t",)),), set_default=False),
+        "added a partition spec: remove t",
+    ),
+    (p.ReplaceSortOrder((SortColumn(("a",)),)), "files are sorted by: a asc"),
+    (p.ReplaceSortOrder(()), "files are unsorted"),
+    (
         p.SortOrderReplaced(
             (SortColumn(("a",)), SortColumn(("r", "b"), "day", "desc")), order_id=1, fields=()
         ),
@@ -236,7 +257,7 @@ def test_an_event_reads_as_one_phrase(event: object, said: str) -> None:
             (
                 *get_args(e.SchemaEvent),
                 *(n.TagCreated, n.TagDeleted, n.TagReplaced),
-                *(p.PartitionSpecUpdated, p.SortOrderReplaced),
+                *(p.UpdatePartitionSpec, p.ReplaceSortOrder),
             ),
         )
     ],
