@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +22,7 @@ from ledger.cli.commands import NAMES, register
 from ledger.cli.exits import UsageError
 from ledger.cli.families import command_names, register_plugin
 from ledger.cli.output import Screen, colour_system
+from ledger.cli.quoting import advise_quotes
 from ledger.model.messages import similar_names
 
 
@@ -104,7 +104,7 @@ def _usage_error_of(error: CycloptsError, line: Sequence[str]) -> UsageError:
         own = _specific_options(error)
         hint = f"; its options are {', '.join(own)}" if own else ""
         rule = f"'{' '.join(words)}' does not take {extra}{hint}"
-        return UsageError(f"{_unquoted_value(line, tokens) or rule}; see: {see}")
+        return UsageError(f"{advise_quotes(line, tokens) or rule}; see: {see}")
     if isinstance(error, MissingArgumentError) and error.argument is not None:
         if error.keyword is not None:
             return UsageError(f"{error.keyword} needs a value; see: {see}")
@@ -113,51 +113,15 @@ def _usage_error_of(error: CycloptsError, line: Sequence[str]) -> UsageError:
     return UsageError(f"{said}; see: {see}")
 
 
-def _unquoted_value(line: Sequence[str], extra: Sequence[str]) -> str | None:
-    """Return how to write an option's value of several words, if `extra` are words of such a one.
-
-    Example:
-        >>> _unquoted_value(["alter", "d.t", "--add", "colour", "STRING"], ["STRING"])
-        "--add takes one value: write --add 'colour STRING'"
-    """
-    at = next((i for i in range(len(line)) if line[i : i + len(extra)] == [*extra]), 0)
-    if not extra or at < _OPTION_AND_VALUE:
-        return None
-    option, value = line[at - 2 : at]
-    if option in _PAIRS:
-        pair = shlex.quote(f"{value}={extra[-1]}")
-        return f"{option} takes {_PAIRS[option]}: write {option} {pair}"
-    if option in _PHRASES:
-        return f"{option} takes one value: write {option} {shlex.quote(' '.join([value, *extra]))}"
-    return None
-
-
-_OPTION_AND_VALUE = 2
-
-_PAIRS = {
-    "--column-comment": "PATH=TEXT",
-    "--default": "PATH=VALUE",
-    "--option": "KEY=VALUE",
-    "--rename": "OLD=NEW",
-    "--set": "KEY=VALUE",
-    "--storage-option": "KEY=VALUE",
-}
-"""Options that take a pair, with its form."""
-
-_PHRASES = frozenset(
-    {"--add", "--change", "--column", "--comment", "--message", "--move", "--type", "--where"}
-)
-"""Options whose values have blanks, and so need quotes in a shell."""
-
-
 def _specific_options(error: CycloptsError) -> list[str]:
     """Return the options of a command, without those that most commands share."""
     if error.app is None or error.target is None:
         return []
     return [
-        each.name
+        name
         for each in error.app.assemble_argument_collection()
-        if each.name.startswith("--") and not _help_group_names(each) & _OF_MANY
+        for name in each.names
+        if name.startswith("--") and not _help_group_names(each) & _OF_MANY
     ]
 
 
@@ -168,6 +132,12 @@ def _help_group_names(argument: Argument) -> set[str]:
 
 
 def _unknown_command_error(before: Sequence[str], name: str, known: Sequence[str]) -> UsageError:
+    if before and name.startswith("-"):
+        words = " ".join(before)
+        return UsageError(
+            f"'{words}' needs a command before {name}; choose one of: {', '.join(sorted(known))}; "
+            f"see: lakeledger {words} --help"
+        )
     near = (
         [_OTHER_WORDS[name]] if not before and name in _OTHER_WORDS else similar_names(name, known)
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -63,25 +64,60 @@ def parse_column_path(text: str) -> tuple[str, ...]:
         raise UsageError(error.message) from error
 
 
-def split_path_and_value(text: str) -> tuple[tuple[str, ...], str | None]:
+def split_path_and_value(
+    text: str, option: str, form: str = "PATH=VALUE"
+) -> tuple[tuple[str, ...], str | None]:
     """Split `PATH=VALUE`; the value is None if there is no `=`.
+
+    Args:
+        text: The option's value.
+        option: Option, for the message.
+        form: Form of the option's value, for the message.
 
     Raises:
         UsageError: The text is neither `PATH` nor `PATH=VALUE`.
 
     Example:
-        >>> split_path_and_value("a.b=x=y"), split_path_and_value("a")
+        >>> split_path_and_value("a.b=x=y", "--default"), split_path_and_value("a", "--default")
         ((('a', 'b'), 'x=y'), (('a',), None))
     """
     names, rest = parse_leading_path(text)
     if not rest:
         return names, None
-    if not rest.startswith("="):
-        raise UsageError(
-            f"{text!r} is not PATH=VALUE: {rest!r} follows the path; a name with blanks, dots or "
-            "'=' in it is quoted with backticks: '`unit price`=price'"
-        )
-    return names, rest[1:]
+    if rest.startswith("="):
+        return names, rest[1:]
+    words = [quote_path(names), *rest.split()]
+    pair = None if "=" in rest else pair_of_words(words, takes_name=form == "OLD=NEW")
+    write = "" if pair is None else f"write {option} {shlex.quote(pair)}; "
+    raise UsageError(
+        f"{text!r} is not {form}: {rest!r} follows the path; {write}a name with blanks, dots or "
+        "'=' in it is quoted with backticks: '`unit price`=price'"
+    )
+
+
+def pair_of_words(words: Sequence[str], *, takes_name: bool) -> str | None:
+    """Return the pair that words most likely mean; None if that is unclear.
+
+    Args:
+        words: At least two words.
+        takes_name: The value is one word, and may follow the word TO.
+
+    Example:
+        >>> pair_of_words(["id", "the", "key"], takes_name=False)
+        'id=the key'
+        >>> pair_of_words(["id", "TO", "nn"], takes_name=True)
+        'id=nn'
+    """
+    key, sign, begin = words[0].partition("=")
+    rest = [begin, *words[1:]] if sign else [*words[1:]]
+    if not sign and rest[0].startswith("="):
+        rest[0] = rest[0].removeprefix("=")
+    elif takes_name and rest[0].upper() == "TO":
+        rest = rest[1:]
+    value = [each for each in rest if each]
+    if not value or (takes_name and len(value) > 1):
+        return None
+    return f"{key}={' '.join(value)}"
 
 
 def split_key_and_value(text: str) -> tuple[str, str]:
@@ -94,6 +130,26 @@ def split_key_and_value(text: str) -> tuple[str, str]:
     if not sign or not key:
         raise UsageError(f"{text!r} is not KEY=VALUE")
     return key, value
+
+
+def read_pairs(
+    option: str, texts: Iterable[str], form: str = "KEY=VALUE"
+) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of an option that is repeatable.
+
+    Args:
+        option: Option, for the message.
+        texts: Its values.
+        form: Form of a value, for the message.
+
+    Raises:
+        UsageError: A text has no `=`, or no key.
+    """
+    for text in texts:
+        try:
+            yield split_key_and_value(text)
+        except UsageError as error:
+            raise UsageError(f"{option}: {text!r} is not {form}") from error
 
 
 _SEGMENT = r"(?:`(?:[^`]|``)+`|[^\s.`=:]+)"
@@ -268,7 +324,7 @@ def _parse_type_change(text: str) -> list[SchemaChange]:
 
 
 def _parse_rename(text: str) -> list[SchemaChange]:
-    path, new_name = split_path_and_value(text)
+    path, new_name = split_path_and_value(text, "--rename", "OLD=NEW")
     if not new_name:
         raise UsageError(f"{text!r} is not OLD=NEW")
     names = parse_column_path(new_name)
@@ -277,8 +333,16 @@ def _parse_rename(text: str) -> list[SchemaChange]:
     return [RenameColumn(path, names[0])]
 
 
+def _parse_column_comment(text: str) -> list[SchemaChange]:
+    return [UpdateColumnComment(*split_path_and_value(text, "--column-comment", "PATH=TEXT"))]
+
+
+def _parse_default(text: str) -> list[SchemaChange]:
+    return [UpdateColumnDefaultValue(*split_path_and_value(text, "--default"))]
+
+
 def _parse_undrop(text: str) -> list[SchemaChange]:
-    path, field_id = split_path_and_value(text)
+    path, field_id = split_path_and_value(text, "--undrop", "PATH=ID")
     if field_id is None:
         return [UndropColumn(path)]
     number = whole_number(field_id) if field_id.isascii() else None
@@ -322,8 +386,8 @@ _READERS: dict[str, Callable[[str], Sequence[SchemaChange | SpecChange]]] = {
     "--type": _parse_type_change,
     "--nullable": lambda text: [UpdateColumnNullability(parse_column_path(text), True)],  # noqa: FBT003 - the value
     "--not-null": lambda text: [UpdateColumnNullability(parse_column_path(text), False)],  # noqa: FBT003 - the value
-    "--column-comment": lambda text: [UpdateColumnComment(*split_path_and_value(text))],
-    "--default": lambda text: [UpdateColumnDefaultValue(*split_path_and_value(text))],
+    "--column-comment": _parse_column_comment,
+    "--default": _parse_default,
     "--move": _parse_move,
     "--set": lambda text: [SetOption(*split_key_and_value(text))],
     "--unset": lambda text: [RemoveOption(text)],

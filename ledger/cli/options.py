@@ -25,7 +25,7 @@ from typing import Annotated, Any, Protocol, TypeVar
 from attrs import evolve, field, frozen
 from cyclopts import Group, Parameter, Token
 
-from ledger.cli.changes import split_key_and_value
+from ledger.cli.changes import read_pairs
 from ledger.cli.exits import UsageError
 from ledger.cli.output import Output, Screen
 from ledger.ledger import Ledger
@@ -233,7 +233,7 @@ class LedgerFlags:
         """
         profile = self.named()
         kept = {} if profile is None else profile.storage_options
-        return {**kept, **dict(split_key_and_value(each) for each in self.storage_option)}
+        return {**kept, **dict(read_pairs("--storage-option", self.storage_option))}
 
     def url(self) -> str:
         """Return the root of the ledger.

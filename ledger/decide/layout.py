@@ -451,7 +451,7 @@ def _describe_update(update: SpecUpdate) -> str:
             assert_never(update)
 
 
-def _describe_field(source: Sequence[str], transform: str) -> str:
+def _describe_field(source: tuple[str, ...], transform: str) -> str:
     path = quote_path(source)
     return path if transform == "identity" else f"{transform} of {path}"
 

@@ -9,7 +9,7 @@ from attrs import frozen
 from cyclopts import App, Group, Parameter, validators
 
 import projections.statistics.materialise as statistics_files
-from ledger.cli.changes import split_key_and_value
+from ledger.cli.changes import read_pairs
 from ledger.cli.exits import UsageError
 from ledger.cli.families import help_and_example
 from ledger.cli.options import InstantFlags, LedgerFlags
@@ -295,7 +295,7 @@ def _refuse_options_beside_ask(wanted: TableOutputOptions) -> None:
 
 
 def _parse_partition_option(texts: tuple[str, ...]) -> dict[str, str]:
-    pairs = [split_key_and_value(each) for each in texts]
+    pairs = [*read_pairs("--partition", texts)]
     found = dict(pairs)
     if len(found) < len(pairs):
         raise UsageError(

@@ -40,9 +40,9 @@ def test_a_malformed_path_is_rejected(text: str) -> None:
 
 
 def test_a_value_may_hold_equal_signs_and_be_missing() -> None:
-    assert split_path_and_value("a.b=c=d") == (("a", "b"), "c=d")
-    assert split_path_and_value("`a=b`=") == (("a=b",), "")
-    assert split_path_and_value("a") == (("a",), None)
+    assert split_path_and_value("a.b=c=d", "--default") == (("a", "b"), "c=d")
+    assert split_path_and_value("`a=b`=", "--default") == (("a=b",), "")
+    assert split_path_and_value("a", "--default") == (("a",), None)
     assert split_key_and_value("k=v=w") == ("k", "v=w")
     with pytest.raises(UsageError, match="is not KEY=VALUE"):
         split_key_and_value("k")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ledger.cli.changes import split_key_and_value
+from ledger.cli.changes import read_pairs
 from ledger.cli.exits import UsageError
 from ledger.cli.options import CommitFlags, LedgerFlags, OnBranch, TableName
 from ledger.cli.phrases import committed, print_unchanged
@@ -105,7 +105,7 @@ def overwrite(
         )
     table = place.table(name)
     screen = place.screen
-    values = dict(split_key_and_value(each) for each in where) or None
+    values = dict(read_pairs("--where", where)) or None
     line = table if branch is None else table.branch(branch)
     # In an erasable ledger a digest of the values would allow guessing them.
     said = sorted(values or ()) if table.state.keeps_outside else values

@@ -29,7 +29,7 @@ from ledger.cli.phrases import phrases, plain, stream_log_of, when
 from ledger.events.commit import Commit
 from ledger.ledger import Ledger
 from ledger.log.request import ASKING_AGAIN
-from ledger.model.errors import LedgerError, NotFoundError, StoreError
+from ledger.model.errors import InvalidInputError, LedgerError, NotFoundError, StoreError
 from ledger.model.instant import millis
 from ledger.model.messages import moment, size
 from ledger.table import Table
@@ -52,6 +52,19 @@ def _check_pattern(_type: Any, pattern: str | None) -> None:
         raise ValueError(f"It is no regular expression: {error}.") from error
 
 
+def _check_kinds(_type: Any, kinds: Sequence[str]) -> None:
+    several = next((each for each in kinds if "," in each), "")
+    if several:
+        repeated = " ".join(f"--kind {each.strip()}" for each in several.split(","))
+        raise ValueError(f"Repeat the option: {repeated}.")
+    if "" in kinds:
+        raise ValueError("A kind of event is not empty; give one, such as addColumn.")
+    try:
+        make_entry_filter(kinds=kinds)
+    except InvalidInputError as error:
+        raise ValueError(f"{error.message}.") from error
+
+
 @Parameter(name="*", group=_FILTERS)
 @frozen
 class LogFilters:
@@ -68,6 +81,7 @@ class LogFilters:
         Parameter(
             negative="",
             show_default=False,
+            validator=_check_kinds,
             help="Only this kind of event, such as addColumn; repeatable.",
         ),
     ] = ()

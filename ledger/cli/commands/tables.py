@@ -9,7 +9,7 @@ from typing import Annotated
 from attrs import asdict, frozen
 from cyclopts import Parameter
 
-from ledger.cli.changes import read_column, read_json, split_key_and_value
+from ledger.cli.changes import read_column, read_json, read_pairs
 from ledger.cli.exits import UsageError
 from ledger.cli.options import CommitFlags, LedgerFlags, TableName, tables_of
 from ledger.cli.output import Screen
@@ -68,7 +68,7 @@ class Columns:
 
     def options(self) -> dict[str, str]:
         """Return the options as a map."""
-        return dict(split_key_and_value(each) for each in self.option)
+        return dict(read_pairs("--option", self.option))
 
     def to_schema(self, place: LedgerFlags | None = None) -> Schema:
         """Return the table's first schema.

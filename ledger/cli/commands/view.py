@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from ledger.cli import families
-from ledger.cli.changes import split_key_and_value
+from ledger.cli.changes import read_pairs, split_key_and_value
 from ledger.cli.commands.tables import Columns
 from ledger.cli.exits import UsageError
 from ledger.cli.families import view as plugged
@@ -86,9 +86,9 @@ def create(  # noqa: PLR0913 - each is an option of the command
     schema = ViewSchema(
         fields=Columns(column=column).to_schema().fields if column else (),
         query=query,
-        dialects=dict(split_key_and_value(each) for each in dialect),
+        dialects=dict(read_pairs("--dialect", dialect, "ENGINE=QUERY")),
         comment=comment,
-        options=dict(split_key_and_value(each) for each in option),
+        options=dict(read_pairs("--option", option)),
     )
     lake = place.open()
     repeated = writing.committed(lake)
