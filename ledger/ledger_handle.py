@@ -294,7 +294,7 @@ class LedgerHandle:
             raise DamagedLogError(
                 f"table {entry.identifier} has no log at {table.location}, and outside of the "
                 "ledger's root only the call that creates a table writes one: create it again "
-                "with the same commit_id=, restore the folder from a backup, or drop the table; "
+                "with the same commit id, restore the folder from a backup, or drop the table; "
                 "nothing was written",
                 table.log.layout.commit(0),
             )

@@ -251,7 +251,7 @@ class TableHandle:
             known = head.origin.readable_range_text(head)
             raise NotFoundError(
                 f"snapshot {snapshot_id} does not exist or was expired; there are {known}. "
-                "Its commit can still be read by version="
+                "The table can still be read at the version of its commit"
             )
         state = state_at_snapshot(self.log, snapshot_id)
         return state, schema_of_snapshot(self.log, state)

@@ -238,6 +238,11 @@ def _read_clauses(text: str) -> dict[str, str]:
             ),
             ("", None),
         )
+        if match is None and found and _NULLABILITY.match(text):
+            raise InvalidTypeError(
+                f"{excerpt(text)} must follow the type directly; write it before the "
+                f"{' and the '.join(_CLAUSE_WORDS[each] for each in found)}"
+            )
         if match is None or name in found:
             raise InvalidTypeError(
                 f"cannot read {excerpt(text)} after the type; write COMMENT 'text', DEFAULT value, "
@@ -246,6 +251,10 @@ def _read_clauses(text: str) -> dict[str, str]:
         found[name] = match[1]
         text = text[match.end() :]
     return found
+
+
+_NULLABILITY = re.compile(r"(?:NOT\s+)?NULL(?:\s|$)", re.IGNORECASE)
+_CLAUSE_WORDS = {"comment": "comment", "default": "default value", "place": "position"}
 
 
 def read_place(name: str, text: str) -> Move:

@@ -94,7 +94,11 @@ class Screen:
                 text(self)
 
     def results(
-        self, name: str, documents: Iterable[Document], text: Callable[[Screen], None]
+        self,
+        name: str,
+        documents: Iterable[Document],
+        text: Callable[[Screen], None],
+        about: Document | None = None,
     ) -> None:
         """Print the result of a command that is a list, as JSON, JSON lines or text.
 
@@ -102,13 +106,16 @@ class Screen:
             name: Key of the list in the JSON document.
             documents: Members; evaluated only for JSON output.
             text: Prints the same as text.
+            about: Keys of the JSON document before the list; JSON lines do not repeat them.
         """
         if self.output == "jsonl":
             for each in documents:
                 sys.stdout.write(as_json(each) + "\n")
             sys.stdout.flush()
         else:
-            self.result({name: list(documents)} if self.output == "json" else {}, text)
+            self.result(
+                {**(about or {}), name: list(documents)} if self.output == "json" else {}, text
+            )
 
     def line(self, text: str = "", style: str = "") -> None:
         """Print one line of a result."""

@@ -172,12 +172,13 @@ def _camel_case(name: str) -> str:
 
 
 def _read_change_kind(obj: _Json, path: str) -> str:
-    kinds = {obj[key] for key in ("action", "type") if isinstance(obj.get(key), str)}
+    kinds = sorted({obj[key] for key in ("action", "type") if isinstance(obj.get(key), str)})
     if len(kinds) != 1:
+        found = " and ".join(map(excerpt, kinds)) or "none"
         raise invalid_value_error(
-            path, f"needs one `type` (or `action`), such as addColumn; found {kinds}"
+            path, f"needs one `type` (or `action`), such as addColumn; found {found}"
         )
-    return str(kinds.pop())
+    return str(kinds[0])
 
 
 def _wire_tag(kind: Any) -> str:

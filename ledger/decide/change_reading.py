@@ -148,12 +148,10 @@ _Json = Mapping[str, Any]
 _MOVE_TYPES: tuple[MoveType, ...] = get_args(MoveType)
 
 
-def _read_column_path(obj: _Json, path: str) -> tuple[str, ...]:
-    names = read_texts(obj, "fieldNames", path)
+def _read_column_path(obj: _Json, path: str, key: str = "fieldNames") -> tuple[str, ...]:
+    names = read_texts(obj, key, path)
     if not names:
-        raise invalid_value_error(
-            f"{path}.fieldNames", "is missing or empty; give the column's path"
-        )
+        raise invalid_value_error(f"{path}.{key}", "is missing or empty; give the column's path")
     return names
 
 
@@ -207,7 +205,7 @@ def read_identifier_fields(obj: _Json, path: str) -> SetIdentifierFields:
         raise invalid_value_error(f"{path}.fieldNames", "is missing; give a list of column paths")
     return SetIdentifierFields(
         tuple(
-            _read_column_path({"fieldNames": each}, f"{path}.fieldNames[{i}]")
+            _read_column_path({f"fieldNames[{i}]": each}, path, f"fieldNames[{i}]")
             for i, each in enumerate(given)
         )
     )

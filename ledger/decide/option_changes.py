@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from ledger.decide.column_draft import ChangeAnchor, SchemaDraft
-from ledger.decide.errors import runtime_error, state_error, unsupported_error
+from ledger.decide.errors import argument_error, runtime_error, state_error, unsupported_error
 from ledger.decide.table_options import (
     KEY_OPTIONS,
     TableOptions,
@@ -199,9 +199,12 @@ def decide_set_option(draft: SchemaDraft, change: SetOption) -> ChangeAnchor:
     """Set an option, unless it has that value in the schema before the batch.
 
     Raises:
-        InvalidChangeError: UNSUPPORTED for `type`, and by the guards of tables with snapshots.
+        InvalidChangeError: The key is empty; UNSUPPORTED for `type`, and by the guards of tables
+            with snapshots.
     """
     key, value = change.key, change.value
+    if not key:
+        raise argument_error("the key of an option is empty; give a name")
     named = draft.option_column_ids(split_option_columns(key, value))
     if _is_option_unchanged(draft, key, value):
         # Paimon stores nothing here, even when an earlier change of the batch set something else.

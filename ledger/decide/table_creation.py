@@ -91,6 +91,8 @@ def create_schema(schema: Schema, rules: Rules = PAIMON_RULES) -> Schema:
         identifier_field_ids=tuple(sorted(set(schema.identifier_field_ids))),
         field_id_policy=schema.field_id_policy,
     )
+    if "" in created.options:
+        raise argument_error("the key of an option is empty; give a name")
     validate_schema(created, rules)
     _check_creation_rules(created, rules)
     return created

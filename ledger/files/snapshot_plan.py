@@ -130,7 +130,7 @@ def find_live_files(live: LiveFiles, state: TableState, paths: Sequence[str]) ->
     if missing:
         others = f" (nor are {len(missing) - 1} others)" if len(missing) > 1 else ""
         one = missing[0]
-        why = "it was never in the table; Table.at().files has those that are"
+        why = "it was never in the table; give the path of a live file"
         if live.newest_changes_at((one, *names[one]), state):
             why = "it was removed before; reload the table and plan again"
         raise InvalidChangeError(f"{one} is not a live file{others}: {why}")

@@ -615,12 +615,12 @@ class Appender(Generic[S, E]):
         if expected is None or expected == newest:
             return
         if not 0 <= expected < newest:
-            raise InvalidInputError(f"expect_version={expected}, but the newest is {newest}")
+            raise InvalidInputError(f"expected version {expected}, but the newest is {newest}")
         winner = self.log.commit_at(expected + 1)
         author = self.log.personal.name(said_by(winner.transactions[0]))
         raise CommitConflictError(
             f"expected version {expected}, but {author or 'another writer'} committed version "
-            f"{winner.version} since; read it, then retry with expect_version={newest}",
+            f"{winner.version} since; read it, then retry with expected version {newest}",
             "expect_version",
             winner.version,
             author,

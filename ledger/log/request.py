@@ -199,11 +199,11 @@ def _check_options(options: CommitOptions) -> None:
     given = options.get("commit_id")
     if given is not None and (type(given) is not str or not given):
         raise InvalidInputError(
-            f"commit_id={excerpt(given)} is not a valid id; give a text that is not empty"
+            f"commit id {excerpt(given)} is not valid; give a text that is not empty"
         )
     if given is not None and not is_utf8_encodable(given):
         raise InvalidInputError(
-            f"commit_id={excerpt(given)} is not a valid id: half a surrogate pair is no character"
+            f"commit id {excerpt(given)} is not valid: half a surrogate pair is no character"
         )
     _refuse_lone_surrogates(options)
 
@@ -303,7 +303,7 @@ StateT = TypeVar("StateT", bound=StateLike)
 E = TypeVar("E")
 E_co = TypeVar("E_co", covariant=True)
 
-ASKING_AGAIN: Final = "retrying with the same commit_id= is safe"
+ASKING_AGAIN: Final = "retrying with the same commit id is safe"
 """Advice in messages with a commit id: nothing is committed twice under one id."""
 
 

@@ -155,6 +155,11 @@ class _ImportRun:
         mine = theirs if not self.as_copy else None
         if here is not None:
             fits = copied_from(here) == id_of(theirs) if self.as_copy else here == theirs
+            if self.as_copy and id_of(here) == id_of(theirs):
+                raise AlreadyExistsError(
+                    f"{self.setting.store.url} holds the ledger {id_of(here)} itself, of which the "
+                    "lines are an export; a copy needs an empty place"
+                )
             if not fits:
                 raise AlreadyExistsError(
                     f"{self.setting.store.url} holds the ledger {id_of(here)} already, and the "

@@ -210,6 +210,8 @@ class LedgerNumberedOrigin:
 
     def readable_range_text(self, state: SnapshotState) -> str:
         """Return which snapshots can be read, for a message."""
+        if not state.last_snapshot_id:
+            return "none yet"
         return f"{state.earliest_snapshot_id} to {state.last_snapshot_id} and the tagged ones"
 
     def branch_number(self, snapshot_id: int) -> int:

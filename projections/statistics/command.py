@@ -326,8 +326,12 @@ def _print_column_statistics(
         rows = _rows_of_partition(rows, wanted.partition)
     first = list(dict.fromkeys(each["partition"] for each in rows))[: wanted.top]
     shown = [each for each in rows if each["partition"] in first]
-    document = {"table": str(table.identifier), "columns": rows}
-    screen.result(document, lambda to: print_columns(to, f"{table.identifier}{when}", shown))
+    screen.results(
+        "columns",
+        rows,
+        lambda to: print_columns(to, f"{table.identifier}{when}", shown),
+        {"table": str(table.identifier)},
+    )
 
 
 def _rows_of_partition(
@@ -400,20 +404,20 @@ def _print_answer_to_question(
         at,
         wanted.asking.bounds(now),
     )
-    document = {"table": str(table.identifier), "ask": ask, "answer": found.to_pylist()}
+    about = {"table": str(table.identifier), "ask": ask}
     title = f"{table.identifier}{when}"
     if wanted.plot is not None:
         from projections.statistics.report import draw_answer
 
         draw_answer(wanted.plot, ask, title, found)
-        document["plot"] = str(wanted.plot)
+        about["plot"] = str(wanted.plot)
 
     def text(to: Screen) -> None:
         print_answer(to, title, found.slice(0, wanted.top))
         if wanted.plot is not None:
             to.line(f"drawn into {wanted.plot}")
 
-    screen.result(document, text)
+    screen.results("answer", found.to_pylist(), text, about)
 
 
 def _print_table_report(  # noqa: PLR0913 - what a report is made of

@@ -52,3 +52,13 @@ def test_mistakes_end_with_their_exit_codes(run: Run, lake: Path, tmp_path: Path
     file.write_text(run("export", "--ledger", lake).out[:-20])
     assert run("import", "ledger", file, "--restore", "--ledger", new).code == 6
     assert run("ls", "--ledger", new).code == 6
+
+
+def test_an_export_is_not_copied_onto_its_own_ledger(shop: Run, tmp_path: Path) -> None:
+    lines = tmp_path / "x.jsonl"
+    lines.write_text(shop("export").out)
+
+    ran = shop("import", "ledger", lines, "--copy")
+
+    assert ran.code == 3
+    assert "itself, of which the lines are an export; a copy needs an empty place" in ran.err

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,15 @@ def test_snapshots_are_listed_newest_first_with_their_tags(shop: Run, orders: Ta
     ]
     assert rows[0][-1] == "+5"
     assert orders.state.last_snapshot_id == 5
+
+
+def test_json_lines_are_one_snapshot_each(shop: Run, orders: Table) -> None:
+    del orders
+    lines = [*map(json.loads, shop("snapshots", TABLE, "--output", "jsonl").out.splitlines())]
+    document = json.loads(shop("snapshots", TABLE, "--output", "json").out)
+
+    assert [each["version"] for each in lines] == [5, 4, 3, 2, 1]
+    assert document == {"table": TABLE, "snapshots": lines}
 
 
 def test_expired_ones_are_gone_but_for_tagged_ones(shop: Run, orders: Table) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -237,6 +238,15 @@ def test_a_date_is_shown_and_asked_for_as_a_date(run: Run, tmp_path: Path) -> No
     assert asked[0].document["partitions"][0]["spec"] == {"day": "2013-01-01", "part": "1"}
     assert "there are: 'day=2013-01-01, part=1'" in never.err
     assert view["partitions"][0]["spec"] == {"day": "15706", "part": "1"}
+
+
+def test_json_lines_of_an_answer_are_one_row_each(shop: Run, orders: Table) -> None:
+    del orders
+    asked = ("stats", TABLE, "--ask", "compaction", "--output")
+    lines = shop(*asked, "jsonl").out.splitlines()
+
+    assert len(lines) > 1
+    assert [*map(json.loads, lines)] == shop(*asked, "json").document["answer"]
 
 
 def test_questions_are_answered_in_place_of_the_report(shop: Run, orders: Table) -> None:

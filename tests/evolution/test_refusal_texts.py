@@ -168,6 +168,7 @@ REFUSED: dict[str, tuple[Schema, Sequence[SchemaChange], str]] = {
         [UpdateColumnType(("v",), TypeObject(type="ROW", fields=()))],
         "column v: a ROW is not converted as a whole; change what is inside it by its path",
     ),
+    "an option without a key": (PLAIN, [SetOption("", "v")], "the key of an option is empty"),
     "the type set": (PLAIN, [SetOption("type", "format-table")], "option type can never change"),
     "the type removed": (PLAIN, [RemoveOption("type")], "option type can never be removed"),
 }

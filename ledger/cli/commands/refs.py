@@ -378,14 +378,14 @@ def _snapshot_id_at(table: Table, text: str | None) -> int | None:
 
 def _list_branches(table: Table, screen: Screen) -> None:
     found = [each for _, each in sorted(table.state.branches.items())]
-    document = {"table": str(table.identifier), "branches": [*map(branch_document, found)]}
 
     def text(to: Screen) -> None:
         if not found:
             to.line(f"{table.identifier} has no branches")
         to.table(BRANCH_COLUMNS, map(branch_row, found))
 
-    screen.result(document, text)
+    about = {"table": str(table.identifier)}
+    screen.results("branches", map(branch_document, found), text, about)
 
 
 COLUMNS = ("snapshot", "version", "time (UTC)", "kind", "schema", "rows", "change", "tags")
@@ -404,7 +404,8 @@ def snapshots(
 ) -> None:
     """List a table's snapshots, newest first: unexpired ones and those kept by a tag.
 
-    In JSON, each `snapshot` is the DLF metadata API's object, `version` the commit it came with.
+    In JSON, each `snapshot` is the DLF metadata API's object, `version` the commit it came with;
+    with --output jsonl, each snapshot is one line.
 
     Example:
         lakeledger snapshots shop.flights --limit 10
@@ -414,24 +415,21 @@ def snapshots(
     ids = list(state.snapshot_ids)
     found = listed(handle_of(table).log, state, ids[:limit], table.state.corrections)
     screen = place.screen
-    document = {
-        "table": str(table.identifier),
-        "snapshots": [
-            {
-                "version": each.version,
-                "tags": tags_of(state, each.snapshot.id),
-                "snapshot": view("json")(each.snapshot),
-            }
-            for each in (found if screen.output != "text" else ())
-        ],
-    }
+    documents = (
+        {
+            "version": each.version,
+            "tags": tags_of(state, each.snapshot.id),
+            "snapshot": view("json")(each.snapshot),
+        }
+        for each in found
+    )
 
     def text(to: Screen) -> None:
         if not found:
             to.line(f"{table.identifier} has no snapshots yet")
         to.table(COLUMNS, rows(state, found))
 
-    screen.result(document, text)
+    screen.results("snapshots", documents, text, {"table": str(table.identifier)})
     if len(ids) > limit:
         screen.notice(
             f"{len(ids) - limit:,} more are not shown; to show all, use --limit {len(ids)}"

@@ -280,20 +280,14 @@ def head(
     )
     documents = [dict(zip(names, each, strict=True)) for each in found]
     text = partial(_print_rows, title=f"{name}{when}", at=at, schema=rows.schema, rows=found)
-    if place.screen.output == "jsonl":
-        place.screen.results("rows", documents, text)
-        return
-    place.screen.result(
-        {
-            "table": name,
-            "version": at.version,
-            "snapshotId": None if at.snapshot is None else at.snapshot.id,
-            "schemaId": at.schema.id,
-            "columns": names,
-            "rows": documents,
-        },
-        text,
-    )
+    about = {
+        "table": name,
+        "version": at.version,
+        "snapshotId": None if at.snapshot is None else at.snapshot.id,
+        "schemaId": at.schema.id,
+        "columns": names,
+    }
+    place.screen.results("rows", documents, text, about)
 
 
 def _print_rows(
@@ -356,6 +350,8 @@ def report(
     Example:
         lakeledger report shop.flights -o flights.html
     """
+    if not to.absolute().parent.is_dir():
+        raise UsageError(f"--to {to}: there is no folder {to.parent}; create it first")
     lake = place.open()
     page = lake.report() if name is None else lake.table(name).report()
     body = page.encode()

@@ -245,6 +245,8 @@ def test_the_command_line_shows_columns_at_instants_and_at_every_snapshot(
         ("day=2024-01-01", "4"),
         ("day=2024-01-02", "6"),
     ]
+    assert main([*line, "--output", "jsonl"]) == 0
+    assert [*map(json.loads, capsys.readouterr().out.splitlines())] == found
     assert main([*line, "--history"]) == 0
     assert "day=2024-01-02" in capsys.readouterr().out
     assert main([*line, "--partition", "day=2024-01-03"]) != 0
