@@ -6,6 +6,7 @@ ones summarized by month, author and kind.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -121,7 +122,8 @@ class SchemaPoint:
 
     schema_id: int
     time: str
-    columns: tuple[tuple[int, str, str, str], ...]
+    columns: tuple[tuple[int, str, str, str, str], ...]
+    has_defaults: bool
     has_comments: bool
 
 
@@ -313,6 +315,7 @@ def newest_schemas(schemas: Iterable[Schema]) -> tuple[SchemaPoint, ...]:
                 each.field.id,
                 text(each.name),
                 text(format_type(each.type)),
+                text(each.field.default_value or ""),
                 text(each.field.description or ""),
             )
             for each in type_places(schema.fields)
@@ -321,9 +324,10 @@ def newest_schemas(schemas: Iterable[Schema]) -> tuple[SchemaPoint, ...]:
         room -= len(columns)
         if found and room < 0:
             break
-        has_comments = any(comment for *_, comment in columns)
+        shown = columns[:500]
+        *_, defaults, comments = zip(*shown, strict=True) if shown else ((), ())
         found.append(
-            SchemaPoint(schema.id, moment(schema.time_millis), columns[:500], has_comments)
+            SchemaPoint(schema.id, moment(schema.time_millis), shown, any(defaults), any(comments))
         )
     return tuple(found)
 
@@ -544,6 +548,11 @@ def _table_row(name: str, state: TableState) -> dict[str, Any]:
     }
 
 
+def _name_parts(name: str) -> list[str]:
+    """Split a name behind its dots and underscores, where a browser may break it."""
+    return re.findall(r"[^._]*[._]+|[^._]+", name)
+
+
 def _most_frequent_authors(people: Counter[str]) -> str:
     return ", ".join(text(name) for name, _ in people.most_common(3)) or "nobody"
 
@@ -557,5 +566,6 @@ def _load_template() -> Template:
             'the audit page needs jinja2: pip install "lakeledger[report]"'
         ) from error
     environment = Environment(autoescape=True)
+    environment.filters["name_parts"] = _name_parts
     source = (Path(__file__).parent / "page.html.jinja").read_text("utf-8")
     return environment.from_string(source)

@@ -38,6 +38,7 @@ EVIL = (
 ALLOWED = {
     *("html", "head", "meta", "title", "style", "body", "header", "main", "footer", "section"),
     *("h1", "h2", "h3", "p", "dl", "div", "dt", "dd", "nav", "a", "span", "bdi", "small", "strong"),
+    "wbr",
     *("table", "thead", "tbody", "tr", "th", "td", "ol", "ul", "li", "details", "summary", "code"),
     *("svg", "rect", "polyline"),
 }

@@ -20,6 +20,7 @@ from ledger import (
     Table,
     UndropColumn,
     UpdateColumnComment,
+    UpdateColumnDefaultValue,
     UpdateColumnPosition,
     UpdateComment,
 )
@@ -62,7 +63,7 @@ def bars(table: Table) -> dict[tuple[str, int], Shown]:
     """Return the bars of a page, by path and field id."""
     found: dict[tuple[str, int], Shown] = {}
     for block in re.findall(r'<div class="bar.*?</small></div>', table.report(), re.DOTALL):
-        path = html.unescape(re.findall(r"<bdi>(.*?)</bdi>", block)[0])
+        path = html.unescape(re.findall(r"<bdi>(.*?)</bdi>", block)[0].replace("<wbr>", ""))
         (field_id,) = re.findall(r"#(\d+)", block)[:1]
         parts = re.findall(
             r'<rect class="(\w+)" x="([\d.]+)"[^>]* width="([\d.]+)"[^>]*><title>(.*?)</title>',
@@ -239,8 +240,30 @@ def test_comments_of_columns_members_and_the_table_are_on_the_page() -> None:
     assert "net &lt;amount&gt;" in table.report(), "older schemas keep their comments"
 
 
-def test_a_table_without_comments_has_no_column_for_them() -> None:
-    assert ">comment</th>" not in wide_table().report()
+def test_a_table_without_comments_or_defaults_has_no_column_for_them() -> None:
+    page = wide_table().report()
+
+    assert ">comment</th>" not in page
+    assert ">default value</th>" not in page
+
+
+def test_schemas_have_the_default_values_that_columns_had() -> None:
+    table = wide_table()
+    table.alter([AddColumn("note", "STRING"), UpdateColumnDefaultValue("note", "5 <")])
+    table.alter([UpdateColumnDefaultValue("note")])
+    newest, before, _ = table.report().split("<details")[1:]
+
+    assert ">default value</th>" not in newest
+    assert "<td><bdi>5 &lt;</bdi></td>" in before
+
+
+def test_long_names_break_behind_dots_and_underscores() -> None:
+    table = orders(lake_on(memory()))
+    table.alter([AddColumn("delay_in_minutes", "ROW<of_flight INT>")])
+    page = table.report()
+
+    assert "<h1><bdi>shop.<wbr>orders</bdi></h1>" in page
+    assert "<span><bdi>delay_<wbr>in_<wbr>minutes.<wbr>of_<wbr>flight</bdi>" in page
 
 
 # Snapshots.
@@ -256,7 +279,7 @@ def listed_snapshots(page: str) -> list[tuple[str, str, str]]:
     part = page[start : page.index("</table>", start)] if start >= 0 else ""
     cells = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in part.split("<tr>")[1:]]
     plain = [[re.sub("<[^>]+>", "", cell) for cell in row] for row in cells]
-    return [(row[2], row[3], row[4]) for row in plain if row]
+    return [(row[1], row[2], row[4]) for row in plain if row]
 
 
 def append(table: Table, names: Sequence[str]) -> None:
