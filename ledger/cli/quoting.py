@@ -21,6 +21,9 @@ PAIRS = {
 }
 """Options that take a pair, with its form."""
 
+_PATH_PAIRS = frozenset({"--column-comment", "--default", "--rename"})
+"""Options whose pair begins with the path of a column."""
+
 _COLUMNS = frozenset({"--add", "--column", "--type"})
 """Options that take a column definition."""
 
@@ -97,7 +100,8 @@ def _split(option: str, words: Sequence[str]) -> list[str]:
     if option in _SINGLE_WORDS or _are_whole_values(option, words):
         return [*words]
     if option in PAIRS:
-        pair = pair_of_words(words, takes_name=option == "--rename")
+        names = _sql_words(words[:1], name_first=option in _PATH_PAIRS and "=" not in words[0])
+        pair = pair_of_words([*names, *words[1:]], takes_name=option == "--rename")
         return [] if pair is None else [pair]
     if option in _TEXTS:
         return [" ".join(words)]

@@ -43,6 +43,7 @@ MISTAKES: list[tuple[list[str], int, str]] = [
     (["plan", "shop.orders", "--add", "unit price", "INT"], 2, "write --add '`unit price` INT';"),
     (["alter", "shop.orders", "--column-comment", "id", "a", "b"], 2, "-comment 'id=a b';"),
     (["alter", "shop.orders", "--column-comment", "id=a", "b"], 2, "-comment 'id=a b';"),
+    (["alter", "shop.orders", "--rename", "a b", "c"], 2, "write --rename '`a b`=c';"),
     (["alter", "shop.orders", "--rename", "id", "=", "nn"], 2, "write --rename id=nn;"),
     (["alter", "shop.orders", "--rename", "id", "a", "b"], 2, "--rename takes OLD=NEW; see"),
     (["alter", "shop.orders", "--rename", "a=b", "c=d"], 2, "--rename a=b --rename c=d;"),

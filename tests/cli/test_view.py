@@ -109,7 +109,7 @@ def test_the_same_commit_id_again_is_the_first_commit(recent: Run) -> None:
         (["create", "shop.orders", "--query", "q"], 3, "shop.orders"),
         (["create", "shp.v", "--query", "q"], 3, "did you mean shop"),
         (["create", "shop.v", "--query", "q", "--column", "id INTT"], 1, "cannot read type 'INTT'"),
-        (["create", "shop.v", "--query", "q", "--dialect", "x"], 2, "'x' is not KEY=VALUE"),
+        (["create", "shop.v", "--query", "q", "--dialect", "x"], 2, "'x' is not ENGINE=QUERY"),
         (["alter", VIEW], 2, "no change is given"),
         (["alter", VIEW, "--add-dialect", "spark=q"], 3, "'spark'"),
         (["alter", VIEW, "--add-dialect", "x"], 2, "--add-dialect: 'x' is not ENGINE=QUERY"),

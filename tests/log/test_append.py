@@ -158,7 +158,7 @@ def test_an_option_that_is_set_to_what_it_is_is_said_again() -> None:
 
 def test_in_a_stream_without_commits_no_version_can_be_expected() -> None:
     lake = lake_on(memory())
-    with pytest.raises(InvalidInputError, match="expect_version=0, but the newest is -1"):
+    with pytest.raises(InvalidInputError, match="expected version 0, but the newest is -1"):
         lake.create_database("a", expect_version=0)
     assert lake.databases() == []
 
