@@ -12,6 +12,7 @@ lists the manifests of its target.
 from __future__ import annotations
 
 import hashlib
+import posixpath
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
@@ -401,7 +402,17 @@ class _ImportedProjectionRun:
 
 
 def _owner_files(origin: IcebergOrigin) -> Iterator[MetadataLogEntry]:
-    """Yield the metadata files of a promoted table's former owner, oldest first."""
-    yield from origin.metadata_log
+    """Yield the metadata files of a promoted table's former owner, oldest first, each once.
+
+    Engines' logs may also name the newest file itself, or have times out of order, which readers
+    of Iceberg reject.
+    """
+    names, time_millis = {posixpath.basename(origin.metadata_file)}, 0
+    for each in origin.metadata_log:
+        name = posixpath.basename(each.metadata_file)
+        if name not in names and time_millis <= each.timestamp_ms <= origin.last_updated_millis:
+            names.add(name)
+            time_millis = each.timestamp_ms
+            yield each
     if origin.metadata_file:
         yield MetadataLogEntry(origin.last_updated_millis, origin.metadata_file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 from collections.abc import Callable, Iterator
@@ -332,6 +333,66 @@ def test_a_promoted_tables_log_goes_on_after_its_owners(
     assert 0 < log_length(table) <= 10
     assert_all_logs_are_true(table)
     assert Left.by(table).newest(table) == expected(handle_of(table))
+    assert verify(handle_of(table)).is_empty
+
+
+def name_newest(log: list[dict[str, Any]], newest: dict[str, Any]) -> None:
+    log.append(newest)
+
+
+def name_newest_early(log: list[dict[str, Any]], newest: dict[str, Any]) -> None:
+    log.insert(0, newest | {"timestamp-ms": log[0]["timestamp-ms"]})
+
+
+def name_twice(log: list[dict[str, Any]], _newest: dict[str, Any]) -> None:
+    log.append(log[-1])
+
+
+def spell_twice(log: list[dict[str, Any]], _newest: dict[str, Any]) -> None:
+    path = log[0]["metadata-file"].removeprefix("file://")
+    log.insert(0, log[0] | {"metadata-file": path})
+
+
+def swap(log: list[dict[str, Any]], _newest: dict[str, Any]) -> None:
+    log[0], log[1] = log[1], log[0]
+
+
+def date_ahead(log: list[dict[str, Any]], newest: dict[str, Any]) -> None:
+    log[0]["timestamp-ms"] = newest["timestamp-ms"] + 30_000
+
+
+@pytest.mark.parametrize("projected_every", [1, 3])
+@pytest.mark.parametrize(
+    "damage", [name_newest, name_newest_early, name_twice, spell_twice, swap, date_ahead]
+)
+def test_a_promoted_tables_log_names_each_file_of_an_odd_owner_once_and_in_order(
+    tmp_path: Path,
+    damage: Callable[[list[dict[str, Any]], dict[str, Any]], None],
+    projected_every: int,
+) -> None:
+    theirs = created(tmp_path / "t", version=2)
+    for number in range(3):
+        appended(theirs, number, name=["a"])
+    path = Path(theirs.metadata_location.removeprefix("file://"))
+    body = json.loads(path.read_bytes())
+    newest = {"timestamp-ms": body["last-updated-ms"], "metadata-file": theirs.metadata_location}
+    damage(body["metadata-log"], newest)
+    path.write_text(json.dumps(body))
+    lake = ledger.open(str(tmp_path / "lake"))
+    lake.import_table("a.b", theirs.metadata_location)
+    lake.promote("a.b")
+    table = lake.table("a.b")
+    for number in range(1, 5):
+        table.alter([SetOption("n", str(number))])
+        if number % projected_every == 0:
+            project(handle_of(table))
+    project(handle_of(table))
+    log = parsed(newest_uri(table)).metadata_log
+    names = [each.metadata_file.rpartition("/")[2] for each in log]
+    assert len(names) == len({*names})
+    assert path.name in names
+    assert len(names) >= 5
+    assert_all_logs_are_true(table)
     assert verify(handle_of(table)).is_empty
 
 
