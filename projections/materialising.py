@@ -834,7 +834,8 @@ class Materialisation(Generic[P]):
         return reached
 
     def _rewrite_and_save(self, table: TableHandle, saved: P, on_progress: Progress) -> P:
-        version = None if self._log_divergence(table, saved) else saved.version
+        is_unknown = saved.version < 0 or self._log_divergence(table, saved) is not None
+        version = None if is_unknown else saved.version
         other = self.format.rebuild_reason(table, saved)
         reached = self._rewrite_outdated(table, saved, target_state(table, version), on_progress)
         reached = self._record_pending_deletes(table, saved, reached, other)

@@ -325,12 +325,13 @@ def project_imported(
     outputs.point(HINT, b"%d" % target.version)
     if wants(target.version):
         run.log.request(target.version)
+    run.log.find_skipped(outputs, start, target.version)
     manifests, files = run.own.manifests, run.log.retained(start, target.version)
     return IcebergPosition(
         version=target.version,
         check=hashlib.sha256(body).hexdigest(),
-        metadata_versions=files.published,
-        logged_versions=files.logged,
+        metadata_versions=files.versions,
+        requested_versions=files.requested,
         metadata_log=tuple(run.log.entries),
         manifests=manifests.current,
         next_row_id=manifests.next_row_id,

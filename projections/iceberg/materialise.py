@@ -25,7 +25,7 @@ from ledger.model.errors import (
 )
 from ledger.state.table import TableState
 from ledger.table_handle import TableHandle
-from projections.iceberg.metadata_log import Wants
+from projections.iceberg.metadata_log import MOST_LOGGED_VERSIONS, Wants
 from projections.iceberg.position import FOLDER, HINT, RENDERER, IcebergPosition, Names
 from projections.iceberg.project import Projection, wants_no_other_version
 from projections.manifest_files.container import read_container
@@ -265,6 +265,10 @@ class IcebergFiles:
         on_progress: Progress,
     ) -> IcebergPosition:
         """Write the versions between two states of the table; return the new position."""
+        if start.version < 0:
+            # A rebuild starts from the first commit as well, and keeps what callers requested.
+            saved = self.positions.load(table.log.store, table.log.layout)
+            start = evolve(start, requested_versions=saved.requested_versions)
         return Projection(table, outputs, start, target, self.wants).run(on_progress)
 
     def rebuild_reason(self, table: TableHandle, saved: IcebergPosition) -> RebuildReason | None:
@@ -285,8 +289,8 @@ class IcebergFiles:
         """
         outputs = outputs_of(table)
         names = Names(target.table_id, older.renderer)
-        own = projected(outputs, names) | {names.hadoop(each) for each in older.metadata_versions}
-        own |= {*_paths_with_sync_marker(outputs, names)}
+        own = projected(outputs, names) | {*_paths_with_sync_marker(outputs, names)}
+        own |= {*map(names.hadoop, (*older.metadata_versions, *older.requested_versions))}
         versions = {names.version_of(path) for path in own}
         renewing = OverwritingOutputs(outputs.store, outputs.root, own=own)
         run = Projection(
@@ -300,15 +304,22 @@ class IcebergFiles:
         names_now = Names(target.table_id)
         made = projected(outputs, names_now)
         gone = (each for each in own - made if each != names.hadoop(target.version))
-        found = {names_now.version_of(path) for path in made} - {target.version}
+        found = {each for path in made if (each := names_now.version_of(path)) is not None}
+        # Files of later versions are still the older ones, which the next run may have to replace.
+        requested = {each for each in older.requested_versions if each <= target.version}
+        requested.update(filter(self._may_want, reached.requested_versions))
         return evolve(
             reached,
             # The next run deletes those that its log does not name.
-            metadata_versions=(target.version,),
-            logged_versions=tuple(sorted(each for each in found if each is not None)),
+            metadata_versions=tuple(sorted(found - requested)),
+            requested_versions=tuple(sorted(requested)),
             # A metadata file is deleted before those that it names.
             garbage=tuple(sorted({*reached.garbage, *gone}, reverse=True)),
         )
+
+    def _may_want(self, version: int) -> bool:
+        """Return whether a version is wanted, or may be in the log of one that is."""
+        return any(map(self.wants, range(version, version + MOST_LOGGED_VERSIONS + 1)))
 
     def compare(
         self, table: TableHandle, saved: IcebergPosition, at: TableState
@@ -425,28 +436,30 @@ def _project_one_version(table: TableHandle, version: int, on_progress: Progress
         ICEBERG.refuse_undeclared(table, target)
         Projection(table, made, IcebergPosition(), target).run(on_progress)
         outputs, names = outputs_of(table), Names(target.table_id)
-        earlier = {each for path in made.files if (each := names.version_of(path)) is not None}
-        for path, body in made.files.items():
-            if names.version_of(path) in earlier or (
-                version > saved.version and path not in (names.hadoop(version), HINT)
-            ):
-                outputs.put(path, body)
-        PendingDeletes(table, "iceberg").stay(outputs.met)
-        _keep_requested(table, saved, earlier)
+        requested = {each for path in made.files if (each := names.version_of(path)) is not None}
+        files = {
+            path: body
+            for path, body in made.files.items()
+            if names.version_of(path) in requested
+            or (version > saved.version and path not in (names.hadoop(version), HINT))
+        }
+        # Before any file is written, since no later run may delete what it names.
+        _keep_requested(table, saved, requested, files)
+        for path, body in files.items():
+            outputs.put(path, body)
     return version
 
 
-def _keep_requested(table: TableHandle, saved: IcebergPosition, versions: set[int]) -> None:
-    """Keep the metadata files of some versions out of what later runs delete."""
-    if saved.version < 0:
-        return
-    names = Names(at_version(table.log, saved.version).table_id)
-    kept = {names.metadata(each) for each in versions}
+def _keep_requested(
+    table: TableHandle, saved: IcebergPosition, versions: set[int], files: Collection[str]
+) -> None:
+    """Keep files and metadata files of some versions out of what later runs delete."""
     position = evolve(
         saved,
-        metadata_versions=tuple(each for each in saved.metadata_versions if each not in versions),
-        logged_versions=tuple(each for each in saved.logged_versions if each not in versions),
-        garbage=tuple(each for each in saved.garbage if each not in kept),
+        requested_versions=tuple(sorted(versions.union(saved.requested_versions))),
+        location=saved.location or table.location,
+        garbage=tuple(each for each in saved.garbage if each not in files),
     )
     if position != saved:
         positions.FILE.save(table.log.store, table.log.layout, position)
+    PendingDeletes(table, "iceberg").stay(files)

@@ -18,7 +18,7 @@ Source: the Iceberg table specification, "Table Metadata Fields", `metadata-log`
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from attrs import Factory, define, frozen
 
@@ -84,13 +84,13 @@ class RetainedMetadata:
     """Metadata files of earlier versions after a run.
 
     Attributes:
-        published: The versions whose files were written as the newest, and stay.
-        logged: The versions whose files were written for a log only, and stay.
+        versions: The versions whose files stay until a later run finds them obsolete.
+        requested: The versions whose files stay since a caller requested them.
         obsolete: The paths of files to delete, in this order.
     """
 
-    published: tuple[int, ...]
-    logged: tuple[int, ...]
+    versions: tuple[int, ...]
+    requested: tuple[int, ...]
     obsolete: tuple[str, ...]
 
 
@@ -174,6 +174,19 @@ class MetadataLog:
         versions = map(self.names.version_of, paths)
         self._found.update(each for each in versions if each is not None)
 
+    def find_skipped(self, outputs: Outputs, start: IcebergPosition, version: int) -> None:
+        """Add the files that killed runs wrote for versions before the log of the current one.
+
+        Args:
+            outputs: The storage of the files.
+            start: The position of the previous run.
+            version: The version that this run reached.
+        """
+        skipped = range(start.version + 1, self.versions(version).start)
+        if start.version >= 0 and skipped:
+            there = outputs.paths(FOLDER)
+            self.add_found(each for each in there if self.names.version_of(each) in skipped)
+
     def request(self, version: int) -> None:
         """Keep the files of the current version and its log, since a caller requested it."""
         self._requested.update(self.versions(version))
@@ -195,22 +208,21 @@ class MetadataLog:
         kept = {*self.versions(version)}
         if start.version >= 0:
             kept.update(MetadataLog.at(start, self.location, self.names).versions(start.version))
-        published = {*start.metadata_versions, *self._found, version} - self._requested
-        logged = {*start.logged_versions, *self._written} - self._requested - published
+        requested = self._requested.union(start.requested_versions)
+        found = {*start.metadata_versions, *self._found, *self._written, version} - requested
         # Later files are of a run that was killed, or runs now; the next run needs them.
-        kept.update(each for each in published | logged if each > version)
-        gone = sorted((published | logged) - kept, reverse=True)
+        kept.update(each for each in found if each > version)
         return RetainedMetadata(
-            published=tuple(sorted(published & kept)),
-            logged=tuple(sorted(logged & kept)),
-            obsolete=tuple(self._paths(gone, published)),
+            versions=tuple(sorted(found & kept)),
+            requested=tuple(sorted(requested)),
+            obsolete=tuple(self._paths(sorted(found - kept, reverse=True))),
         )
 
-    def _paths(self, versions: Iterable[int], published: Collection[int]) -> Iterator[str]:
+    def _paths(self, versions: Iterable[int]) -> Iterator[str]:
         # A file is deleted before those that it names.
         for each in versions:
-            if each in published:
-                yield self.names.hadoop(each)
+            # A killed run may have published a version that is only logged now.
+            yield self.names.hadoop(each)
             yield self.names.metadata(each)
 
     def _is_ledger_file(self, entry: MetadataLogEntry) -> bool:

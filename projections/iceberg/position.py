@@ -145,10 +145,10 @@ class IcebergPosition:
     Attributes:
         version: The last commit applied; -1 before the first.
         check: SHA-256 of the metadata file of that version, in hex.
-        metadata_versions: The versions whose metadata files were written as the newest and still
-            exist, ascending.
-        logged_versions: The versions whose metadata files were written for a metadata log only and
-            still exist, ascending.
+        metadata_versions: The versions whose metadata files exist until a run finds them obsolete,
+            ascending.
+        requested_versions: The versions whose metadata files no run deletes, ascending: those that
+            callers requested, and those of their logs.
         metadata_log: The metadata log of the version; not that of a mirrored table's source.
         format_version: Iceberg's format version; 0 before the first commit.
         first_sequenced: The first snapshot with a sequence number; 0 if there is none.
@@ -169,7 +169,7 @@ class IcebergPosition:
     version: int = -1
     check: str = ""
     metadata_versions: tuple[int, ...] = ()
-    logged_versions: tuple[int, ...] = ()
+    requested_versions: tuple[int, ...] = ()
     metadata_log: tuple[MetadataLogEntry, ...] = ()
     format_version: int = 0
     first_sequenced: int = 0
@@ -188,7 +188,8 @@ class IcebergPosition:
 
     def can_continue_at(self, location: str) -> bool:
         """Return whether a run can continue from here: same renderer and location."""
-        return self.version < 0 or (self.renderer == RENDERER and self.location == location)
+        has_files = self.version >= 0 or bool(self.requested_versions)
+        return not has_files or (self.renderer == RENDERER and self.location == location)
 
     def with_pending_deletes(self, garbage: tuple[str, ...], since: int) -> IcebergPosition:
         """Return this position with other garbage and another `leaving_since`."""

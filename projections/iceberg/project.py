@@ -295,12 +295,14 @@ class _ProjectionRun:
         self._outputs.point(HINT, b"%d" % version)
         if self._projection.wants(version):
             self._log.request(version)
-        facts, files = self._fold.facts, self._log.retained(self._projection.start, version)
+        facts, start = self._fold.facts, self._projection.start
+        self._log.find_skipped(self._outputs, start, version)
+        files = self._log.retained(start, version)
         return IcebergPosition(
             version=version,
             check=hashlib.sha256(body).hexdigest(),
-            metadata_versions=files.published,
-            logged_versions=files.logged,
+            metadata_versions=files.versions,
+            requested_versions=files.requested,
             metadata_log=tuple(self._log.entries),
             format_version=facts.format_version,
             first_sequenced=facts.first_sequenced,

@@ -6,6 +6,7 @@ import json
 import random
 import shutil
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,16 @@ from pyiceberg.table.metadata import TableMetadata
 
 import ledger
 from ledger import AddColumn, FileChange, Schema, SetOption, Table
-from ledger.stores import Durability, LocalStore
+from ledger.stores import Durability, LocalStore, Store
 from ledger.table_handle import handle_of
 from projections.iceberg import Names, expected, rebuild, verify
 from projections.iceberg.materialise import project
-from projections.materialising import PendingDeletes
+from projections.materialising import PendingDeletes, outputs_of
 from tests.erasing.lives import holding
-from tests.faults import Died, DiesAfter
+from tests.faults import Died, DiesAfter, Wrapped
 from tests.lakes import lake_on, memory, orders
 from tests.projections.iceberg.importing.writing import COLUMNS, appended, created, sql_catalog
-from tests.projections.iceberg.projecting import Left, go_on, random_table
+from tests.projections.iceberg.projecting import Left, go_on, is_metadata, random_table
 
 MOST = "write.metadata.previous-versions-max"
 
@@ -259,6 +260,143 @@ def test_a_version_on_request_keeps_the_files_of_its_log(tmp_path: Path, version
     assert name in Left.by(table).files
 
 
+def request_before_first_run(table: Table) -> None:
+    append_more(table, 8)
+    project(handle_of(table), version=REQUESTED)
+
+
+def request_ahead(table: Table) -> None:
+    append_more(table, 3)
+    project(handle_of(table))
+    request_before_first_run(table)
+
+
+def request_behind(table: Table) -> None:
+    append_more(table, 8)
+    project(handle_of(table))
+    append_more(table, 8)
+    project(handle_of(table))
+    project(handle_of(table), version=REQUESTED)
+
+
+def request_regularly(table: Table) -> None:
+    append_more(table, 16)
+    project(handle_of(table), every=REQUESTED)
+
+
+REQUESTED = 5
+REQUESTS = [request_before_first_run, request_ahead, request_behind, request_regularly]
+
+
+def append_more(table: Table, files: int) -> None:
+    for _ in range(files):
+        table.append([file(f"{table.state.version}")])
+
+
+def stay(table: Table) -> Table:
+    return table
+
+
+def rebuild_all(table: Table) -> Table:
+    rebuild(handle_of(table))
+    return table
+
+
+def lose_newest(table: Table) -> Table:
+    project(handle_of(table))
+    outputs = outputs_of(handle_of(table))
+    outputs.remove(Names(table.state.table_id).metadata(table.state.version))
+    return table
+
+
+def go_elsewhere(table: Table, *, is_copied: bool) -> Table:
+    here = Path(handle_of(table).ledger_url.removeprefix("file://"))
+    there = here.with_name(f"{here.name}-elsewhere")
+    (shutil.copytree if is_copied else shutil.move)(here, there)
+    lake = ledger.open(str(there))
+    if is_copied:
+        lake.record_copy()
+    else:
+        lake.record_move()
+    return lake.table(str(table.identifier))
+
+
+def move_away(table: Table) -> Table:
+    return go_elsewhere(table, is_copied=False)
+
+
+def copy_twice(table: Table) -> Table:
+    copied = go_elsewhere(table, is_copied=True)
+    project(handle_of(copied))
+    return go_elsewhere(copied, is_copied=True)
+
+
+def move_and_rebuild(table: Table) -> Table:
+    return rebuild_all(move_away(table))
+
+
+LATER = [stay, rebuild_all, lose_newest, move_away, move_and_rebuild, copy_twice]
+# A rebuild writes no versions ahead of the files at the new location.
+FORGOTTEN = (request_ahead, move_and_rebuild)
+
+
+@pytest.mark.parametrize(
+    ("request_version", "then"), [each for each in product(REQUESTS, LATER) if each != FORGOTTEN]
+)
+def test_no_later_run_deletes_a_version_on_request(
+    tmp_path: Path,
+    request_version: Callable[[Table], None],
+    then: Callable[[Table], Table],
+) -> None:
+    table = declared(tmp_path / "lake", **{"ledger.reader-grace": "0"})
+    request_version(table)
+    table = then(table)
+    for files in (1, 9, 3, 14):
+        append_more(table, files)
+        project(handle_of(table))
+        Left.by(table).assert_logs_are_true()
+    assert_all_logs_are_true(table)
+    assert Names(table.state.table_id).metadata(REQUESTED) in Left.by(table).files
+    rebuild(handle_of(table))
+    assert Names(table.state.table_id).metadata(REQUESTED) in Left.by(table).files
+    assert verify(handle_of(table)).is_empty
+
+
+def test_no_later_run_deletes_regular_versions_of_a_moved_ledger(tmp_path: Path) -> None:
+    table = declared(tmp_path / "lake", **{"ledger.reader-grace": "0"})
+    append_more(table, 22)
+    project(handle_of(table))
+    table = move_away(table)
+    project(handle_of(table), every=6)
+    for _ in range(3):
+        append_more(table, 9)
+        project(handle_of(table))
+    assert_all_logs_are_true(table)
+    names, files = Names(table.state.table_id), Left.by(table).files
+    assert all(names.metadata(each) in files for each in (0, 6, 12, 18))
+
+
+@pytest.mark.parametrize("grace", ["0", "1 h"])
+def test_no_killed_request_leaves_a_log_that_names_a_missing_file(grace: str) -> None:
+    writes, is_killed = 0, True
+    while is_killed:
+        store = memory()
+        options = {"ledger.formats": "iceberg", "ledger.reader-grace": grace}
+        table = orders(lake_on(store), Schema.of({"id": "INT"}, options=options))
+        for files in (6, 8):
+            append_more(table, files)
+            project(handle_of(table))
+        is_killed = dies_after(writes, lambda on: project(handle_of(on), version=8), table, store)
+        table.alter([SetOption("ledger.reader-grace", "0")])
+        for files in (1, 9, 3):
+            append_more(table, files)
+            project(handle_of(table))
+            Left.by(table).assert_logs_are_true()
+        assert verify(handle_of(table)).is_empty
+        writes += 1
+    assert writes > 3
+
+
 @pytest.mark.parametrize("every", [1, 4, 25])
 def test_regular_versions_keep_the_files_of_their_logs(tmp_path: Path, every: int) -> None:
     table = declared(tmp_path / "lake", **{"ledger.reader-grace": "0"})
@@ -288,6 +426,70 @@ def test_no_killed_run_leaves_a_log_that_names_a_missing_file() -> None:
         assert Left.by(table).newest(table) == expected(handle_of(table))
         writes += 3
     assert writes > 15
+
+
+class DiesAt(Wrapped):
+    """Dies before the first write of a key with an ending."""
+
+    def __init__(self, inner: Store, ending: str) -> None:
+        super().__init__(inner)
+        self._ending = ending
+
+    def create(self, key: str, body: bytes) -> bool:
+        self._die_at(key)
+        return super().create(key, body)
+
+    def replace(self, key: str, body: bytes) -> None:
+        self._die_at(key)
+        super().replace(key, body)
+
+    def _die_at(self, key: str) -> None:
+        if key.endswith(self._ending):
+            raise Died
+
+
+def promoted(tmp_path: Path) -> Table:
+    theirs = created(tmp_path / "t", version=2)
+    appended(theirs, 1, name=["a"])
+    lake = ledger.open(str(tmp_path / "lake"))
+    lake.import_table("shop.orders", theirs.metadata_location)
+    lake.promote("shop.orders")
+    return lake.table("shop.orders")
+
+
+def advanced(table: Table, versions: int) -> None:
+    for _ in range(versions):
+        table.alter([SetOption("n", str(table.state.version))])
+    project(handle_of(table))
+
+
+@pytest.mark.parametrize("is_promoted", [False, True])
+@pytest.mark.parametrize(
+    "dies_at", ["-v.metadata.json", "version-hint.text", "projections/iceberg.json"]
+)
+@pytest.mark.parametrize(("before", "killed"), [(6, 3), (2, 3)])
+@pytest.mark.parametrize("steps", [(5, 2, 12), (3, 4, 2)])
+def test_files_of_a_killed_run_are_deleted_before_those_that_they_name(
+    tmp_path: Path,
+    before: int,
+    killed: int,
+    steps: tuple[int, ...],
+    dies_at: str,
+    *,
+    is_promoted: bool,
+) -> None:
+    table = promoted(tmp_path) if is_promoted else declared(tmp_path / "lake")
+    table.alter([SetOption("ledger.reader-grace", "0")])
+    advanced(table, before - 1)
+    store = LocalStore(tmp_path / "lake", durable=Durability.NONE)
+    ending = dies_at.replace("-v", f"/v{table.state.version + killed}")
+    with pytest.raises(Died):
+        advanced(lake_on(DiesAt(store, ending)).table("shop.orders"), killed)
+    for each in steps:
+        advanced(table, each)
+        assert_all_logs_are_true(table)
+        assert verify(handle_of(table)).is_empty
+    assert len([*filter(is_metadata, Left.by(table).files)]) < 3 * 12
 
 
 def dies_after(writes: int, act: Callable[[Table], object], table: Table, store: Any) -> bool:
