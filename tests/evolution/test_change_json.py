@@ -217,6 +217,22 @@ def test_the_path_of_a_moved_top_level_column_is_its_name() -> None:
     assert change == UpdateColumnPosition(Move("x", "FIRST"))
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"type": "addColumn", "fieldNames": ["q"], "dataType": "INT"},
+        {"type": "addColumn", "fieldNames": ["r", "q"], "dataType": "INT"},
+        {"type": "undropColumn", "fieldNames": ["q"]},
+        {"type": "updateColumnPosition", "fieldNames": ["r", "q"]},
+    ],
+)
+def test_a_move_of_another_column_is_rejected(change: dict[str, Any]) -> None:
+    move = {"fieldName": "other", "type": "FIRST"}
+    with pytest.raises(InvalidChangeError, match=r"^\$\.move\.fieldName: is 'other', but .* 'q'"):
+        schema_change_from_json(change | {"move": move})
+    assert schema_change_from_json(change | {"move": move | {"fieldName": "q"}})
+
+
 def test_a_schema_says_where_it_cannot_be_read() -> None:
     obj = {"fields": [{"id": 0, "name": "a", "type": "INT"}, {"id": 1, "name": "b", "type": "LNG"}]}
 
