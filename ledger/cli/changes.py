@@ -36,6 +36,7 @@ from ledger.model.errors import InvalidInputError, InvalidTypeError
 from ledger.model.messages import excerpt
 from ledger.model.names import quote_path
 from ledger.model.types import DataType, whole_number
+from ledger.model.types.parser import default_of_literal, unquote_sql
 from ledger.model.types.sql import read_leading_type
 from ledger.model.types.wire import type_to_wire
 
@@ -174,14 +175,16 @@ class ColumnDefinition:
         path: Path of the column.
         type: Data type.
         says_nullability: True if the text ends in NULL or NOT NULL.
+        has_clauses: True if anything follows the type.
         comment: Comment; None if absent.
-        default: Text of the default value; None if absent.
+        default: Text of the default value; None if absent or NULL.
         move: Position; None to stay, or to come last.
     """
 
     path: tuple[str, ...]
     type: DataType
     says_nullability: bool = False
+    has_clauses: bool = False
     comment: str | None = None
     default: str | None = None
     move: Move | None = None
@@ -191,10 +194,11 @@ def read_column(text: str) -> ColumnDefinition:
     """Parse a column definition.
 
     The form is `PATH TYPE [NOT NULL] [COMMENT 'text'] [DEFAULT value] [FIRST | LAST | AFTER column
-    | BEFORE column]`. A colon or `=` may follow the path, so that a name with one needs backticks.
+    | BEFORE column]`. A colon or `=` may follow the path, so that a name with one needs backticks,
+    as does a name with quotes, brackets, a comma or a semicolon.
 
     Raises:
-        UsageError: The path or the type is missing.
+        UsageError: The path or the type is missing, or a name needs backticks.
         InvalidTypeError: The type cannot be parsed; the message names the column.
 
     Example:
@@ -206,6 +210,7 @@ def read_column(text: str) -> ColumnDefinition:
     text = text.strip()
     found = _PATH_BEFORE_TYPE.match(text)
     path, _ = parse_leading_path(text if found is None else found[1])
+    _require_plain_names(text if found is None else found[1])
     rest = "" if found is None else text[found.end() :]
     if not rest:
         raise UsageError(f"{text!r} has no type; for example, write '{quote_path(path)} STRING'")
@@ -220,10 +225,26 @@ def read_column(text: str) -> ColumnDefinition:
         path,
         data_type,
         says_nullability=_SAYS_NULL.search(rest[: len(rest) - len(after)]) is not None,
-        comment=None if comment is None else _unquote(comment),
-        default=None if default is None else _unquote(default),
+        has_clauses=bool(clauses),
+        comment=None if comment is None else unquote_sql(comment),
+        default=None if default is None else default_of_literal(default),
         move=None if place is None else read_place(path[-1], place),
     )
+
+
+def _require_plain_names(path: str) -> None:
+    """Reject a path that names a new column with stray punctuation outside backticks.
+
+    Raises:
+        UsageError: A name has quotes, brackets, a comma or a semicolon, or nothing but punctuation.
+    """
+    for name in re.findall(_SEGMENT, path):
+        if not name.startswith("`") and quote_path((name,)) != name:
+            raise UsageError(
+                f"column name {name!r} has quotes, brackets, commas or semicolons, or nothing but "
+                "punctuation; remove them, or write such a name between backticks: "
+                f"{quote_path((name,))}"
+            )
 
 
 def _read_clauses(text: str) -> dict[str, str]:
@@ -275,10 +296,6 @@ def read_place(name: str, text: str) -> Move:
 _MOVES: tuple[MoveType, ...] = get_args(MoveType)
 
 
-def _unquote(text: str) -> str:
-    return text[1:-1].replace("''", "'") if text.startswith("'") else text
-
-
 def changes_from_options(options: Sequence[tuple[str, str]]) -> list[SchemaChange | SpecChange]:
     """Return the changes that options describe.
 
@@ -326,7 +343,7 @@ def _parse_add(text: str) -> list[SchemaChange]:
 
 def _parse_type_change(text: str) -> list[SchemaChange]:
     column = read_column(text)
-    if column.comment is not None or column.default is not None or column.move is not None:
+    if column.has_clauses:
         raise UsageError(f"{text!r} has more than a type; use separate options for the rest")
     keep = not column.says_nullability
     return [UpdateColumnType(column.path, type_to_wire(column.type), keep)]
@@ -339,6 +356,7 @@ def _parse_rename(text: str) -> list[SchemaChange]:
     names = parse_column_path(new_name)
     if len(names) > 1:
         raise UsageError(f"{new_name!r} is a path; the new name is the last segment only")
+    _require_plain_names(new_name)
     return [RenameColumn(path, names[0])]
 
 

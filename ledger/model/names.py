@@ -139,16 +139,20 @@ def parse_column_path(text: str) -> tuple[str, ...]:
     return names
 
 
+# Not punctuation only, and without characters that are likely to be a slip.
+_UNQUOTED = re.compile(r"(?![!-/:-@^|~]+$)[^\s.`=:,;\"'()\[\]{}<>]+")
+
+
 def quote_path(names: tuple[str, ...]) -> str:
     """Return a column path as text, quoted as `parse_leading_path` reads it.
 
-    Names with a colon are quoted, too, since a colon ends the name in a column's definition.
+    Names with a colon or stray punctuation are quoted, too, since a column's definition has them
+    between backticks only.
 
     Example:
         >>> quote_path(("address", "zip.code"))
         'address.`zip.code`'
     """
     return ".".join(
-        each if re.fullmatch(r"[^\s.`=:]+", each) else "`" + each.replace("`", "``") + "`"
-        for each in names
+        each if _UNQUOTED.fullmatch(each) else "`" + each.replace("`", "``") + "`" for each in names
     )

@@ -75,11 +75,15 @@ def _parse_new_column(cursor: TokenCursor) -> AddColumn:
         elif cursor.found("COMMENT"):
             comment = cursor.string()
         elif cursor.found("DEFAULT"):
-            default = cursor.read_literal()
+            default = _parse_default(cursor)
         elif (place := _parse_position(cursor, path[-1])) is not None:
             move = place
         else:
             return AddColumn(path, type_to_wire(data_type), comment, move, default)
+
+
+def _parse_default(cursor: TokenCursor) -> str | None:
+    return None if cursor.found("NULL") else cursor.read_literal()
 
 
 def _parse_position(cursor: TokenCursor, name: str) -> Move | None:
@@ -133,7 +137,7 @@ def _parse_column_action(cursor: TokenCursor) -> SchemaChange:  # noqa: PLR0911 
     if cursor.found("DROP", "NOT", "NULL"):
         return UpdateColumnNullability(path, new_nullability=True)
     if cursor.found("SET", "DEFAULT"):
-        return UpdateColumnDefaultValue(path, cursor.read_literal())
+        return UpdateColumnDefaultValue(path, _parse_default(cursor))
     if cursor.found("DROP", "DEFAULT"):
         return UpdateColumnDefaultValue(path)
     move = _parse_position(cursor, path[-1])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ledger import InvalidTypeError
 from ledger.cli.changes import (
+    changes_from_options,
     parse_column_path,
     parse_leading_path,
     read_column,
@@ -177,3 +178,55 @@ def test_commands_never_make_a_column_with_a_colon(shop: Run) -> None:
         "fields"
     ]
     assert [each["name"] for each in columns] == ["id", "r", "zip"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ['"id"', "'id'", "id,", "id;", "[id]", "(id)", "{id}", "id)", "--", "r.id,", 'r."id"', "a,b"],
+)
+def test_a_name_with_stray_punctuation_needs_backticks(name: str) -> None:
+    new = name.removeprefix("r.")
+    for option, text in (("--add", f"{name} INT"), ("--rename", f"id={new}")):
+        with pytest.raises(UsageError, match="between backticks: `") as refused:
+            changes_from_options([(option, text)])
+        assert str(refused.value).endswith(f" `{new}`")
+    assert read_column(f"`{new}` INT").path == (new,)
+
+
+@pytest.mark.parametrize("name", ["id", "_", "größe", "unit-price", "c#", "a/b", "x$", "9"])
+def test_a_name_with_other_characters_needs_no_backticks(name: str) -> None:
+    assert read_column(f"{name} INT").path == (name,)
+
+
+@pytest.mark.parametrize(
+    ("clauses", "array", "comment", "default"),
+    [
+        ("COMMENT 'x'", "ARRAY<INT>", "x", None),
+        (" NOT NULL  COMMENT 'x'", "ARRAY<INT> NOT NULL", "x", None),
+        ("NULL DEFAULT 'y'", "ARRAY<INT>", None, "y"),
+        ("FIRST", "ARRAY<INT>", None, None),
+    ],
+)
+def test_clauses_follow_a_type_in_json(
+    clauses: str, array: str, comment: str | None, default: str | None
+) -> None:
+    column = read_column(f'id {{"type": "ARRAY", "element": "INT"}} {clauses}')
+    assert (format_type(column.type), column.comment, column.default) == (array, comment, default)
+
+
+@pytest.mark.parametrize(
+    ("literal", "default"),
+    [("NULL", None), ("null", None), ("'NULL'", "NULL"), ("'null'", "null"), ("NULLS", "NULLS")],
+)
+def test_a_default_of_null_is_no_default_unless_it_is_quoted(
+    literal: str, default: str | None
+) -> None:
+    assert read_column(f"s STRING DEFAULT {literal} FIRST").default == default
+    nested = read_type(f"ROW<s STRING DEFAULT {literal} COMMENT 'x'>")
+    assert nested.fields[0].default_value == default
+    assert read_type(format_type(nested)) == nested
+
+
+def test_a_type_change_takes_no_default_of_null() -> None:
+    with pytest.raises(UsageError, match="has more than a type"):
+        changes_from_options([("--type", "a STRING DEFAULT NULL")])

@@ -72,3 +72,16 @@ def test_a_statement_about_another_table_is_refused(table: Table) -> None:
     with pytest.raises(InvalidInputError, match="a table's name is its ledger's"):
         table.sql("ALTER TABLE db.t RENAME TO db.u")
     assert table.state.version == 0
+
+
+@pytest.mark.parametrize("null", ["NULL", "null"])
+def test_a_default_of_null_is_no_default(table: Table, null: str) -> None:
+    table.sql(f"ALTER TABLE t ADD COLUMN q STRING DEFAULT {null} AFTER id")
+    table.sql(f"ALTER TABLE t ADD COLUMN r STRUCT<a: STRING DEFAULT {null}>")
+    table.sql("ALTER TABLE t ALTER COLUMN category SET DEFAULT 'NULL'")
+    schema = table.state.schema
+    assert schema.field("q").default_value is None
+    assert schema.field("r").type.fields[0].default_value is None
+    assert schema.field("category").default_value == "NULL"
+    table.sql(f"ALTER TABLE t ALTER COLUMN category SET DEFAULT {null}")
+    assert table.state.schema.field("category").default_value is None

@@ -100,6 +100,17 @@ def quote_text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def default_of_literal(text: str) -> str | None:
+    """Return the default value that a literal means; unquoted NULL, in any case, is no default.
+
+    >>> default_of_literal("null"), default_of_literal("'NULL'"), default_of_literal("5")
+    (None, 'NULL', '5')
+    """
+    if text.upper() == "NULL":
+        return None
+    return unquote_sql(text) if SQL_TEXT.fullmatch(text) else text
+
+
 def quote_unless_bare(reference: str) -> str:
     """Return the name of a reference system, quoted if it is not a plain word."""
     return quote_text(reference) if _QUOTED_FOR.match(reference) else reference
@@ -164,7 +175,7 @@ class TypeParser:
         if wrap is None:
             self.position = start
             return result
-        return self._parse_nullability(self.build_type(start, wrap, result))
+        return self.parse_nullability(self.build_type(start, wrap, result))
 
     def parse_nullable_type(self) -> t.DataType:
         """Read a type and its nullability, without a suffix."""
@@ -175,7 +186,7 @@ class TypeParser:
             shown = name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}..."
             hint = self._grammar.hints.get(name) or self._similar_type(shown)
             raise self.error(f"{shown or 'this'} is not read as a type; {hint}", start)
-        return self._parse_nullability(reader(self, start))
+        return self.parse_nullability(reader(self, start))
 
     @contextmanager
     def nested(self, start: int) -> Iterator[None]:
@@ -257,9 +268,13 @@ class TypeParser:
             raise self.error(f"a text in quotes is missing, found {self._next_characters()}")
         return self._grammar.unquote(quoted[0])
 
-    def _parse_default(self) -> str:
+    def _parse_default(self) -> str | None:
+        if (quoted := self._consume_pattern(self._grammar.quoted)) is not None:
+            return self._grammar.unquote(quoted[0])
         bare = self._consume_pattern(_BARE_DEFAULT)
-        return self._parse_quoted() if bare is None else bare[0]
+        if bare is None:
+            raise self.error(f"a default value is missing, found {self._next_characters()}")
+        return default_of_literal(bare[0])
 
     def parse_numbers(self, at_most: int) -> list[int]:
         """Read up to `at_most` numbers between parentheses; none if there are no parentheses."""
@@ -355,7 +370,8 @@ class TypeParser:
         rest = self.text[self.position : self.position + 20]
         return repr(rest) if rest else "the end of the text"
 
-    def _parse_nullability(self, result: t.DataType) -> t.DataType:
+    def parse_nullability(self, result: t.DataType) -> t.DataType:
+        """Read NOT NULL, NULL or nothing, and return the type with that nullability."""
         start = self.position
         if self.accept_word("NOT"):
             self.expect_words("NULL")

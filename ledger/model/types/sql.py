@@ -81,7 +81,9 @@ def read_leading_type(text: str) -> tuple[DataType, str]:
             _, end = json.JSONDecoder().raw_decode(text.lstrip())
         except (ValueError, RecursionError) as error:
             raise _no_json_error(text, error) from error
-        return _read_json(text.lstrip()[:end]), text.lstrip()[end:]
+        of_json = _read_json(text.lstrip()[:end])
+        parser = TypeParser(text.lstrip(), _TEXT, end)
+        return parser.parse_nullability(of_json), parser.text[parser.position :]
     parser = TypeParser(text, _TEXT)
     return parser.parse_leading(), text[parser.position :]
 

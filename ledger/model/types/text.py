@@ -191,5 +191,7 @@ def _format_field(member: t.DataField) -> str:
         text += f" COMMENT {quote_text(member.description)}"
     if member.default_value is not None:
         default = member.default_value
-        text += f" DEFAULT {default if _PLAIN_DEFAULT.fullmatch(default) else quote_text(default)}"
+        # Without quotes, NULL means no default.
+        is_plain = _PLAIN_DEFAULT.fullmatch(default) and default.upper() != "NULL"
+        text += f" DEFAULT {default if is_plain else quote_text(default)}"
     return text
