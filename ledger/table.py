@@ -480,10 +480,12 @@ class Table:
             message: A regular expression to search for in the message.
             column: A column's path, current or earlier: transactions that changed the column or its
                 nested fields, through all renames.
-            branch: The name of a branch: transactions that changed it.
+            branch: The name of a branch, current or deleted: transactions that changed its
+                snapshots; "main" for those of the main line.
 
         Raises:
             ColumnNotFoundError: No column ever had that path.
+            NotFoundError: No branch ever had that name.
             InvalidInputError: The message is not a regular expression.
 
         Example:
@@ -491,9 +493,11 @@ class Table:
             >>> [(each.version, each.transaction.author) for each in found]
             [(2, 'ann')]
         """
-        from ledger.audit.entries import entries, make_entry_filter
+        from ledger.audit.entries import check_branch, entries, make_entry_filter
 
         self._handle.log.refresh()
+        if branch is not None:
+            check_branch(self._handle.log, branch)
         wanted = make_entry_filter(
             last=last,
             since=since,

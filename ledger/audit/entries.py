@@ -16,8 +16,15 @@ from msgspec import UnsetType
 from ledger.decide.operations import in_words
 from ledger.events import CatalogEvent, TableEvent
 from ledger.events.commit import Commit, Transaction, kind_of
-from ledger.events.imported import SnapshotRefRemoved, SnapshotRefSet
-from ledger.events.snapshots import BranchCommitted, BranchHead, SnapshotCommitted, SnapshotFacts
+from ledger.events.imported import PaimonBranchUpdated, SnapshotRefRemoved, SnapshotRefSet
+from ledger.events.snapshots import (
+    BranchCommitted,
+    BranchHead,
+    RolledBack,
+    SnapshotCommitted,
+    SnapshotFacts,
+)
+from ledger.history.older import TableLog
 from ledger.log.codec import Sketch, TransactionOutline
 from ledger.log.segments import WORTH, segment_of
 from ledger.log.stream_log import StreamLog
@@ -26,6 +33,7 @@ from ledger.model.arguments import path_texts
 from ledger.model.errors import InvalidInputError
 from ledger.model.instant import millis
 from ledger.model.messages import first_few, html_table, moment, similar_names
+from ledger.state.snapshots import MAIN
 
 _FIRST_READ = 16
 """Number of newest commits read first; each further read doubles it, up to a segment."""
@@ -116,7 +124,7 @@ class EntryFilter:
         kinds: Kinds of events, of which one must occur, such as `addColumn`.
         message: A regular expression to find in the message.
         column_id: Id of a column that the transaction changed, nested columns included.
-        branch: Name of a branch that the transaction changed.
+        branch: Name of a branch that the transaction changed; "main" for the main line.
     """
 
     first: int = 0
@@ -172,7 +180,7 @@ class EntryFilter:
     def is_of_branch(self, transaction: Transaction[Any]) -> bool:
         """Return whether a transaction changed the wanted branch; True if no branch is wanted."""
         return self.branch is None or any(
-            self.branch == _branch_name_of(each) for each in transaction.events
+            self.branch in _branch_names_of(each) for each in transaction.events
         )
 
     @cached_property
@@ -310,22 +318,40 @@ def _transactions_of_column(
     return found
 
 
-def _branch_name_of(event: object) -> str | None:
-    """Return the name of the branch that an event is about; None if it is about none."""
+def check_branch(log: TableLog, name: str) -> None:
+    """Reject the name of a branch that a table never had.
+
+    Reads the log only if the table has no such branch now.
+
+    Raises:
+        NotFoundError: No branch ever had that name; the message lists the existing ones.
+    """
+    head = head_state(log)
+    now = {each.name for each in head.refs if each.ref_type == "branch"}
+    if name == MAIN or name in now:
+        return
+    if next(entries(log, "", EntryFilter(branch=name)), None) is None:
+        raise head.origin.branch_not_found_error(head, name)
+
+
+def _branch_names_of(event: object) -> tuple[str, ...]:
+    """Return the names of the branches whose snapshots an event changes, main included."""
     named = _BRANCH_NAMES.get(type(event))
-    return None if named is None else named(event)
+    return () if named is None else named(event)
 
 
-def _fast_forwarded_branch(event: SnapshotCommitted) -> str | None:
+def _branches_of_snapshot(event: SnapshotCommitted) -> tuple[str, ...]:
     to = event.fast_forward_to
-    return to.branch_name if isinstance(to, BranchHead) else None
+    return (MAIN, to.branch_name) if isinstance(to, BranchHead) else (MAIN,)
 
 
-_BRANCH_NAMES: dict[type, Callable[[Any], str | None]] = {
-    BranchCommitted: lambda it: it.branch_name,
-    SnapshotCommitted: _fast_forwarded_branch,
-    SnapshotRefSet: lambda it: it.ref_name,
-    SnapshotRefRemoved: lambda it: it.ref_name,
+_BRANCH_NAMES: dict[type, Callable[[Any], tuple[str, ...]]] = {
+    BranchCommitted: lambda it: (it.branch_name,),
+    SnapshotCommitted: _branches_of_snapshot,
+    RolledBack: lambda _: (MAIN,),
+    SnapshotRefSet: lambda it: (it.ref_name,),
+    SnapshotRefRemoved: lambda it: (it.ref_name,),
+    PaimonBranchUpdated: lambda it: (it.branch_name,),
 }
 _OF_BRANCHES = frozenset(map(kind_of, _BRANCH_NAMES))
 

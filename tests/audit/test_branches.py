@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import ledger
-from ledger import RenameColumn, Table
+from ledger import NotFoundError, RenameColumn, Table
 from ledger.relocation.replaying import Step
 from ledger.state import TableStream
 from tests.branch_lives import file, lived, table_with
@@ -35,6 +35,29 @@ def test_the_log_of_a_branch_is_what_happened_to_it(table: Table) -> None:
 
     assert entries == [(5, "commitSnapshot"), (3, "commitToBranch"), (2, "setSnapshotRef")]
     assert [row["author"] for row in table.history(branch="next")] == ["eve", "dan"]
+
+
+def test_the_log_of_main_is_what_happened_to_its_snapshots(table: Table) -> None:
+    entries = [(each.version, *each.kinds) for each in table.entries(branch="main")]
+    assert entries == [(5, "commitSnapshot"), (1, "commitSnapshot")]
+
+
+def test_the_log_of_a_branch_that_never_was_is_an_error(table: Table) -> None:
+    for wanted in ({}, {"author": "nobody"}):
+        with pytest.raises(NotFoundError, match="branch 'nope' does not exist; .*audit"):
+            table.entries(branch="nope", **wanted)
+    with pytest.raises(NotFoundError, match="'nope'"):
+        table.history(branch="nope").to_arrow()
+    assert list(table.entries(branch="next", author="nobody")) == []
+
+
+def test_a_deleted_branch_has_a_log() -> None:
+    made = table_with("a")
+    made.create_branch("audit")
+    made.branch("audit").delete()
+    kinds = [each.kinds for each in made.entries(branch="audit")]
+    assert kinds == [("removeSnapshotRef",), ("setSnapshotRef",)]
+    assert list(made.entries(branch="audit", author="nobody")) == []
 
 
 def test_a_branch_is_compared_with_main_and_with_another(table: Table) -> None:

@@ -77,6 +77,9 @@ def test_a_branch_is_made_committed_to_read_and_fast_forwarded(
     assert "added 1 file" not in log
     output_of("branch", "shop.visits", "audit", "--drop")
     assert "has no branches" in output_of("branch", "shop.visits")
+    assert output_of("log", "shop.visits", "--branch", "audit").count("branch audit") >= 3
+    of_main = output_of("log", "shop.visits", "--branch", "main", "--output", "json")
+    assert of_main.count('"commitSnapshot"') == 2
 
 
 def test_files_are_overwritten_and_taken_out_of_a_branch(output_of: Callable[..., str]) -> None:
@@ -122,3 +125,15 @@ def test_an_expiry_keeps_the_snapshot_that_a_branch_begins_with(
     output_of("add-files", "shop.visits", "c.parquet")
     assert document(output_of, "expire", "shop.visits", "--before", "3")["expired"] == [2]
     assert rows(output_of, "--at", "branch:audit") == 2
+
+
+def test_the_log_of_a_branch_that_never_was_is_an_error(output_of: Callable[..., str]) -> None:
+    output_of("branch", "shop.visits", "audit")
+    for more in ((), ("--follow",), ("--by", "nobody")):
+        said = output_of("log", "shop.visits", "--branch", "nope", *more, exits=3)
+        assert "branch 'nope' does not exist" in said
+        assert "audit" in said
+    assert (
+        said.splitlines()[0]
+        == output_of("show", "shop.visits", "--at", "branch:nope", exits=3).splitlines()[0]
+    )

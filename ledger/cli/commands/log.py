@@ -17,13 +17,14 @@ from msgspec.structs import replace
 from ledger.audit.entries import (
     Entry,
     EntryFilter,
+    check_branch,
     entries,
     make_entry_filter,
     merge_entries_by_time,
 )
 from ledger.cli.changes import parse_column_path
 from ledger.cli.exits import UsageError
-from ledger.cli.options import LedgerFlags, OnBranch, check_one_or_more, read_time, tables_of
+from ledger.cli.options import LedgerFlags, branches_of, check_one_or_more, read_time, tables_of
 from ledger.cli.output import Cell, Document, Screen
 from ledger.cli.phrases import phrases, plain, stream_log_of, when
 from ledger.events.commit import Commit
@@ -97,16 +98,26 @@ class LogFilters:
         Parameter(help="Only changes of this column or its nested fields, across renames."),
     ] = None
 
-    branch: OnBranch = None
+    branch: Annotated[
+        str | None,
+        Parameter(
+            show_default=False,
+            help="Only commits to this branch, current or deleted; main is the main line.",
+            completer=branches_of,
+        ),
+    ] = None
 
     def wanted(self, table: Table | None) -> EntryFilter:
         """Return the filters as a query of the log.
 
         Raises:
             UsageError: A column is given without a table, or a time cannot be parsed.
+            NotFoundError: The table never had the branch.
         """
         if self.column is not None and table is None:
             raise UsageError("--column applies to one table; name the table")
+        if table is not None and self.branch is not None:
+            check_branch(handle_of(table).log, self.branch)
         column = None
         if table is not None and self.column is not None:
             column = table.column_id(parse_column_path(self.column))
