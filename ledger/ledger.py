@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Final, Self, Unpack
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack, cast
 
 from attrs import evolve
 
-from ledger.events.catalog import CatalogEvent, ViewChange
+from ledger.events.catalog import CatalogEvent
 from ledger.events.commit import Commit
+from ledger.events.schema import RequestedChange
 from ledger.ledger_handle import LedgerHandle, open_ledger
 from ledger.log.request import Appended, CommitOptions, NowMillis, now_millis
 from ledger.model import arguments as its
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from ledger.audit.entries import Entry
     from ledger.audit.listings import FoundCommits
     from ledger.audit.views import Rows
+    from ledger.events.catalog import ViewChange
     from ledger.events.schema import AddPartitionField, SortColumn
     from ledger.events.table import ServingProtocol
     from ledger.history.erasure import Erasure
@@ -850,7 +852,7 @@ class Ledger:
     def alter_view(
         self,
         identifier: str | Identifier,
-        changes: Iterable[ViewChange],
+        changes: Iterable[RequestedChange],
         **commit: Unpack[CommitOptions],
     ) -> Appended[CatalogState]:
         """Change a view's options, comment or dialects.
@@ -865,7 +867,9 @@ class Ledger:
         """
         from ledger.decide.catalog import AlterView
 
-        return self._handle.ask(AlterView(Identifier.parse(identifier), tuple(changes)), commit)
+        # Changes of other kinds are rejected when the change of the view is decided.
+        asked = cast("tuple[ViewChange, ...]", tuple(changes))
+        return self._handle.ask(AlterView(Identifier.parse(identifier), asked), commit)
 
     def rename_view(
         self,

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Unpack, get_args
 
 from attrs import evolve
 
-from ledger.events import SchemaChange, SpecChange, TableEvent
+from ledger.events import TableEvent
 from ledger.events.commit import Commit
+from ledger.events.schema import RequestedChange
 from ledger.events.table import ServingProtocol
 from ledger.following.files import Freshness, freshness
 from ledger.log.request import Appended, CommitOptions
@@ -276,7 +277,7 @@ class Table:
     @validate_arguments(changes=CHANGES)
     def alter(
         self,
-        changes: Iterable[SchemaChange | SpecChange | Mapping[str, Any]],
+        changes: Iterable[RequestedChange | Mapping[str, Any]],
         **options: Unpack[CommitOptions],
     ) -> Appended[TableState]:
         """Change the schema, layout, options or comment in one atomic commit.
@@ -360,7 +361,7 @@ class Table:
         return ReplaceOrder(self._handle)
 
     @validate_arguments(changes=CHANGES)
-    def plan(self, changes: Iterable[SchemaChange | SpecChange | Mapping[str, Any]]) -> ChangePlan:
+    def plan(self, changes: Iterable[RequestedChange | Mapping[str, Any]]) -> ChangePlan:
         """Return the outcome of `alter` with these changes and each format's verdict; a dry run.
 
         Raises:

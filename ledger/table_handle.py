@@ -17,6 +17,7 @@ from attrs import evolve
 
 from ledger.events import SchemaChange, SpecChange, TableEvent
 from ledger.events.commit import Commit
+from ledger.events.schema import RequestedChange
 from ledger.events.snapshots import ListingEvent
 from ledger.files.change_lists import (
     event_files,
@@ -81,7 +82,7 @@ if TYPE_CHECKING:
 
 H_co = TypeVar("H_co", covariant=True)
 
-GivenChanges = Iterable[SchemaChange | SpecChange | Mapping[str, Any]]
+GivenChanges = Iterable[RequestedChange | Mapping[str, Any]]
 """Changes of a table as callers pass them: objects, or decoded JSON."""
 
 

@@ -97,6 +97,8 @@ def create_tables(lake: Ledger) -> Table:
     )
     lake.create_view("shop.v", ViewSchema([*Schema.of(columns).fields], "SELECT 1", {"spark": "x"}))
     lake.alter_view("shop.v", [UpdateComment("all"), SetOption("a", "b")])
+    of_view = [UpdateComment("none"), SetOption("a", "c")]
+    lake.alter_view("shop.v", of_view)
     return lake.create_table("shop.orders", columns)
 
 
@@ -133,6 +135,9 @@ def alter_table(table: Table) -> None:
     now = datetime.now(UTC)  # noqa: TID251 - about now
     table.alter(all_changes(), author="ada", properties={"a": "b"}, effective_time=now)
     table.alter([RenameColumn(["address", "code"], "zip")])
+    later = [AddColumn("y", "INT"), RenameColumn("y", "z"), DropColumn("z"), SetOption("a", "b")]
+    table.plan(later)
+    table.alter(later)
     table.alter([DropColumn("tags"), DropColumn(["again"])])
     table.alter([UndropColumn("tags"), UndropColumn(["again"], move=Move("again", "FIRST"))])
     table.alter([{"type": "addColumn", "fieldNames": ["json"], "dataType": "map<string, int>"}])
@@ -144,6 +149,10 @@ def alter_table(table: Table) -> None:
     )
     removal = RemovePartitionField(source="id", transform="bucket[8]")
     table.alter((UpdatePartitionSpec([removal, AddPartitionField(["id"])]),))
+    fields = [AddPartitionField("id", "truncate[4]", "cut"), RenamePartitionField("id", "id_key")]
+    table.plan([UpdatePartitionSpec(fields)])
+    layout = [UpdatePartitionSpec(fields), ReplaceSortOrder([SortColumn("id")]), DropColumn("more")]
+    table.plan(layout)
     table.alter([UpdatePartitionSpec((RenamePartitionField("id", "key"),))])
     update = table.update_schema().add_column("u", "struct<a: int>")
     update.add_column(["address", "b"], "text").commit()

@@ -32,6 +32,7 @@ from ledger.events.schema import (
     Move,
     MoveType,
     ReplaceSortOrder,
+    RequestedChange,
     SchemaChange,
     SetIdentifierFields,
     SpecChange,
@@ -190,7 +191,7 @@ _READERS: dict[str, Callable[[_Json, str], SchemaChange]] = {
 }
 
 
-def change_from_input(given: SchemaChange | Mapping[str, Any]) -> SchemaChange:
+def change_from_input(given: RequestedChange | Mapping[str, Any]) -> SchemaChange:
     """Return a change, given as such or as the JSON object of either dialect.
 
     Raises:
@@ -366,7 +367,7 @@ _BUILT = [msgspec.json.Decoder(each) for each in _KINDS.values()]
 
 
 def as_table_change(
-    given: SchemaChange | SpecChange | Mapping[str, Any],
+    given: RequestedChange | Mapping[str, Any],
 ) -> SchemaChange | SpecChange:
     """Return a change of the schema or the layout, given as such or as its JSON object.
 

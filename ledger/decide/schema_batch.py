@@ -34,7 +34,13 @@ from ledger.decide.table_options import (
     split_option_columns,
     strayed_options,
 )
-from ledger.events.schema import ColumnNullabilityUpdated, SchemaChange, SchemaEvent, UpdateKeys
+from ledger.events.schema import (
+    ColumnNullabilityUpdated,
+    RequestedChange,
+    SchemaChange,
+    SchemaEvent,
+    UpdateKeys,
+)
 from ledger.model import arguments as its
 from ledger.model.arguments import validate_arguments
 from ledger.model.schema import Schema, column_index_of, highest_field_id, paths_of
@@ -244,7 +250,7 @@ def _resolve_key_options(draft: SchemaDraft) -> None:
 )
 def evolve(
     schema: Schema,
-    changes: Iterable[SchemaChange | Mapping[str, Any]],
+    changes: Iterable[RequestedChange | Mapping[str, Any]],
     *,
     has_snapshots: bool = False,
 ) -> Schema:

@@ -4,7 +4,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
 
 from ledger.events.commit import Record
-from ledger.events.schema import RemoveOption, SetOption, UpdateComment
+from ledger.events.schema import RemoveOption, RequestedChange, SetOption, UpdateComment
 from ledger.events.table import ClockCorrected, TableCreated, TableDropped, TableName, TableRenamed
 from ledger.model.types.wire import FieldObject
 
@@ -43,21 +43,21 @@ class ViewRecord(
     options: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-class AddDialect(Record, frozen=True, tag="addDialect"):
+class AddDialect(RequestedChange, frozen=True, tag="addDialect"):
     """Give a view a query in one engine's dialect."""
 
     dialect: str
     query: str
 
 
-class UpdateDialect(Record, frozen=True, tag="updateDialect"):
+class UpdateDialect(RequestedChange, frozen=True, tag="updateDialect"):
     """Replace a view's query in one engine's dialect."""
 
     dialect: str
     query: str
 
 
-class DropDialect(Record, frozen=True, tag="dropDialect"):
+class DropDialect(RequestedChange, frozen=True, tag="dropDialect"):
     """Remove a dialect from a view."""
 
     dialect: str

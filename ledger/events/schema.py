@@ -42,26 +42,33 @@ class Move(
     reference_field_name: str | None = None
 
 
-class SetOption(Record, frozen=True, tag="setOption"):
+class RequestedChange(Record, frozen=True):
+    """Base of the changes that a writer requests of a table or a view.
+
+    Type checkers infer it for a list of changes of several kinds; it is no change itself.
+    """
+
+
+class SetOption(RequestedChange, frozen=True, tag="setOption"):
     """Set a table option."""
 
     key: str
     value: str
 
 
-class RemoveOption(Record, frozen=True, tag="removeOption"):
+class RemoveOption(RequestedChange, frozen=True, tag="removeOption"):
     """Remove a table option; one that is not set is no error."""
 
     key: str
 
 
-class UpdateComment(Record, frozen=True, tag="updateComment"):
+class UpdateComment(RequestedChange, frozen=True, tag="updateComment"):
     """Set the table's comment; None removes it."""
 
     comment: str | None = None
 
 
-class AddColumn(Record, frozen=True, tag="addColumn"):
+class AddColumn(RequestedChange, frozen=True, tag="addColumn"):
     """Add a nullable column, or a member of a nested ROW; older files read as NULL there.
 
     `default_value` is Iceberg's: older files read as it, and new rows get it. Paimon has none.
@@ -89,7 +96,7 @@ class AddColumn(Record, frozen=True, tag="addColumn"):
         ) -> None: ...
 
 
-class RenameColumn(Record, frozen=True, tag="renameColumn"):
+class RenameColumn(RequestedChange, frozen=True, tag="renameColumn"):
     """Rename a column; `new_name` is the last segment only."""
 
     field_names: tuple[str, ...]
@@ -104,7 +111,7 @@ class RenameColumn(Record, frozen=True, tag="renameColumn"):
         ) -> None: ...
 
 
-class DropColumn(Record, frozen=True, tag="dropColumn"):
+class DropColumn(RequestedChange, frozen=True, tag="dropColumn"):
     """Drop a column; its id is never assigned again."""
 
     field_names: tuple[str, ...]
@@ -117,7 +124,7 @@ class DropColumn(Record, frozen=True, tag="dropColumn"):
         ) -> None: ...
 
 
-class UndropColumn(Record, frozen=True, tag="undropColumn"):
+class UndropColumn(RequestedChange, frozen=True, tag="undropColumn"):
     """Restore a dropped column under its own id, as it was last; files still hold its values.
 
     `field_names` is its last path, by the names of the columns around it then or now. With
@@ -139,7 +146,7 @@ class UndropColumn(Record, frozen=True, tag="undropColumn"):
         ) -> None: ...
 
 
-class UpdateColumnType(Record, frozen=True, tag="updateColumnType"):
+class UpdateColumnType(RequestedChange, frozen=True, tag="updateColumnType"):
     """Change a column's type along Paimon's cast tables.
 
     Without `keep_nullability` the new type's nullability applies, too.
@@ -159,7 +166,7 @@ class UpdateColumnType(Record, frozen=True, tag="updateColumnType"):
         ) -> None: ...
 
 
-class UpdateColumnNullability(Record, frozen=True, tag="updateColumnNullability"):
+class UpdateColumnNullability(RequestedChange, frozen=True, tag="updateColumnNullability"):
     """Allow (True) or forbid (False) NULL in a column."""
 
     field_names: tuple[str, ...]
@@ -174,7 +181,7 @@ class UpdateColumnNullability(Record, frozen=True, tag="updateColumnNullability"
         ) -> None: ...
 
 
-class UpdateColumnComment(Record, frozen=True, tag="updateColumnComment"):
+class UpdateColumnComment(RequestedChange, frozen=True, tag="updateColumnComment"):
     """Set a column's comment; None removes it, an empty text is kept."""
 
     field_names: tuple[str, ...]
@@ -189,7 +196,7 @@ class UpdateColumnComment(Record, frozen=True, tag="updateColumnComment"):
         ) -> None: ...
 
 
-class UpdateColumnDefaultValue(Record, frozen=True, tag="updateColumnDefaultValue"):
+class UpdateColumnDefaultValue(RequestedChange, frozen=True, tag="updateColumnDefaultValue"):
     """Set a column's default, as text; None removes it."""
 
     field_names: tuple[str, ...]
@@ -204,7 +211,7 @@ class UpdateColumnDefaultValue(Record, frozen=True, tag="updateColumnDefaultValu
         ) -> None: ...
 
 
-class UpdateColumnPosition(Record, frozen=True, tag="updateColumnPosition"):
+class UpdateColumnPosition(RequestedChange, frozen=True, tag="updateColumnPosition"):
     """Move a column; `field_names` is the path of a nested one (an extension of the DLF API)."""
 
     move: Move
@@ -219,11 +226,11 @@ class UpdateColumnPosition(Record, frozen=True, tag="updateColumnPosition"):
         ) -> None: ...
 
 
-class DropPrimaryKey(Record, frozen=True, tag="dropPrimaryKey"):
+class DropPrimaryKey(RequestedChange, frozen=True, tag="dropPrimaryKey"):
     """Turn a primary-key table without snapshots into an append table."""
 
 
-class SetIdentifierFields(Record, frozen=True, tag="setIdentifierFields"):
+class SetIdentifierFields(RequestedChange, frozen=True, tag="setIdentifierFields"):
     """Set the identifier fields, by path: columns that together identify a row. No constraint."""
 
     field_names: tuple[tuple[str, ...], ...]
@@ -371,7 +378,11 @@ SchemaEvent = (
 """Every event that changes a schema."""
 
 
-class AddPartitionField(Record, frozen=True, tag="addPartitionField"):
+class PartitionFieldChange(Record, frozen=True):
+    """Base of the updates of a partition spec, as `RequestedChange` is of changes."""
+
+
+class AddPartitionField(PartitionFieldChange, frozen=True, tag="addPartitionField"):
     """Add a partition field; without a name it gets Iceberg's default one."""
 
     source: tuple[str, ...]
@@ -388,7 +399,7 @@ class AddPartitionField(Record, frozen=True, tag="addPartitionField"):
         ) -> None: ...
 
 
-class RemovePartitionField(Record, frozen=True, tag="removePartitionField"):
+class RemovePartitionField(PartitionFieldChange, frozen=True, tag="removePartitionField"):
     """Remove a partition field, by its name or by its source and transform."""
 
     name: str | None = None
@@ -405,7 +416,7 @@ class RemovePartitionField(Record, frozen=True, tag="removePartitionField"):
         ) -> None: ...
 
 
-class RenamePartitionField(Record, frozen=True, tag="renamePartitionField"):
+class RenamePartitionField(PartitionFieldChange, frozen=True, tag="renamePartitionField"):
     """Rename a partition field; its id stays."""
 
     name: str
@@ -415,7 +426,7 @@ class RenamePartitionField(Record, frozen=True, tag="renamePartitionField"):
 SpecUpdate = AddPartitionField | RemovePartitionField | RenamePartitionField
 
 
-class UpdatePartitionSpec(Record, frozen=True, tag="updatePartitionSpec"):
+class UpdatePartitionSpec(RequestedChange, frozen=True, tag="updatePartitionSpec"):
     """Change the partition spec of files written from now on; older files stay as they are.
 
     All updates are resolved against the default spec, as Iceberg does. With `set_default` off the
@@ -429,7 +440,7 @@ class UpdatePartitionSpec(Record, frozen=True, tag="updatePartitionSpec"):
 
         def __init__(
             self,
-            updates: Iterable[SpecUpdate],
+            updates: Iterable[SpecUpdate | PartitionFieldChange],
             set_default: bool = True,  # noqa: FBT001, FBT002 - the value
         ) -> None: ...
 
@@ -455,7 +466,7 @@ class SortColumn(
         ) -> None: ...
 
 
-class ReplaceSortOrder(Record, frozen=True, tag="replaceSortOrder"):
+class ReplaceSortOrder(RequestedChange, frozen=True, tag="replaceSortOrder"):
     """Change the sort order of files written from now on; without columns they are unsorted."""
 
     columns: tuple[SortColumn, ...]
