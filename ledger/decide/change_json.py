@@ -218,7 +218,8 @@ def normalize_change(change: R) -> R:
 
     Raises:
         InvalidChangeError: A field is of another type; the message names it.
-        InvalidTypeError: The text or JSON of a type cannot be read.
+        InvalidTypeError: A type is none, or its text or JSON cannot be read; the message names the
+            column.
     """
     if _has_plain_values(change):
         return change
@@ -312,8 +313,14 @@ def _type_from_input(given: Any) -> Any:
                 type_from_wire(wire)
                 return wire
             return type_to_wire(type_from_json(given, json_of_text))
-        case _:
+        # What a change of a log holds.
+        case TypeObject():
             return given
+        case _:
+            raise InvalidTypeError(
+                f'{excerpt(given)} is not a type, or its text; write one such as "BIGINT" or '
+                '"ARRAY<INT>"'
+            )
 
 
 @lru_cache(maxsize=1024)

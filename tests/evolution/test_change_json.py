@@ -4,6 +4,7 @@ import random
 from typing import Any, get_args
 
 import msgspec
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,13 +17,16 @@ from ledger import (
     Move,
     RenameColumn,
     ReplaceSortOrder,
+    Schema,
     SchemaChange,
     SetOption,
     UnsupportedError,
     UpdateColumnNullability,
     UpdateColumnPosition,
+    UpdateColumnType,
     UpdateComment,
     UpdatePartitionSpec,
+    evolve,
     schema_change_from_json,
     schema_change_to_json,
     schema_from_json,
@@ -255,6 +259,15 @@ class _Loud(str):
     """A text of a class of its own, which JSON knows nothing of."""
 
     __slots__ = ()
+
+
+@pytest.mark.parametrize("given_", [int, None, 7, b"INT", ["INT"], pa.int64(), object])
+@pytest.mark.parametrize("kind", [AddColumn, UpdateColumnType])
+@pytest.mark.parametrize("path", ["a.q", ["a", "q"], ("a", "q")])
+def test_what_is_no_type_is_rejected_by_the_columns_name(given_: Any, kind: Any, path: Any) -> None:
+    wanted = rf"^{kind.__name__} a\.q: .* is not a type, or its text"
+    with pytest.raises(InvalidTypeError, match=wanted):
+        evolve(Schema.of({"a": "ROW<b INT>"}), [kind(path, given_)])
 
 
 _odd = st.one_of(
