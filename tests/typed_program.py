@@ -67,6 +67,7 @@ def define_schemas() -> list[Schema]:
     return [
         Schema.of({"id": "BIGINT", "tags": "ARRAY<STRING>", "n": number}),
         Schema.of({"id": number}, partition_keys="id"),
+        Schema.of({"id": "INT", "tags": {"type": "ARRAY", "element": "STRING"}}),
         Schema.of({"id": "int64", "day": "date"}, partition_keys=["day"], primary_keys=("id",)),
         Schema.of({"id": "int64", "day": "date"}, partition_keys={"day"}, options={"a": "b"}),
         Schema.of(pa.schema([("id", pa.int64())]), comment="of Arrow"),

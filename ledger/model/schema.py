@@ -28,8 +28,9 @@ from ledger.model.types import (
     walk_ids,
     with_parts,
 )
-from ledger.model.types.sql import read_type
+from ledger.model.types.sql import json_of_text, read_type
 from ledger.model.types.text import format_type
+from ledger.model.types.wire import type_from_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -175,7 +176,7 @@ class Schema:
     )
     def of(
         cls,
-        columns: Mapping[str, str | DataType] | ForeignSchema,
+        columns: Mapping[str, str | DataType | Mapping[str, Any]] | ForeignSchema,
         *,
         partition_keys: Iterable[str] = (),
         primary_keys: Iterable[str] = (),
@@ -185,9 +186,9 @@ class Schema:
         """Return a schema of named types; ids are counted from 0, a column's before its members'.
 
         Args:
-            columns: Name to type, as a `DataType` or as its text in Paimon's, Spark's, Arrow's or
-                Iceberg's spelling (`"INT NOT NULL"`, `"struct<a: int64>"`); or a schema or frame of
-                Arrow, pandas, Polars or PyIceberg, whose columns get new ids.
+            columns: Name to type, as a `DataType`, as its JSON object, or as its text in Paimon's,
+                Spark's, Arrow's or Iceberg's spelling (`"INT NOT NULL"`, `"struct<a: int64>"`); or
+                a schema or frame of Arrow, pandas, Polars or PyIceberg, whose columns get new ids.
             partition_keys: Names of columns.
             primary_keys: Names of columns.
             options: Table options.
@@ -266,13 +267,20 @@ def _fields_of_mapping(columns: Mapping[str, Any]) -> tuple[DataField, ...]:
     for name, column_type in columns.items():
         column_id = highest + 1
         try:
-            read = read_type(column_type) if isinstance(column_type, str) else column_type
+            read = _read_given_type(column_type)
         except InvalidTypeError as error:
             raise InvalidTypeError(f"column {name}: {error.message}") from error
         _A_TYPE.check(f"columns[{name!r}]", read)
         numbered, highest = assign_field_ids(read, column_id)
         fields.append(DataField(column_id, name, numbered))
     return tuple(fields)
+
+
+def _read_given_type(given: Any) -> Any:
+    """Return a type that is given as text or JSON, and anything else unchanged."""
+    if isinstance(given, str):
+        return read_type(given)
+    return type_from_json(given, json_of_text) if isinstance(given, Mapping) else given
 
 
 def with_column_names(schema: Schema, names: Mapping[int, str]) -> Schema:

@@ -247,7 +247,7 @@ def as_schema(given: GivenSchema) -> Schema:
 
     Args:
         given: A Schema, its JSON, or one of another library. A mapping from column names to types,
-            each a `DataType` or a type's text, is a schema, too.
+            each a `DataType`, a type's text or its JSON object, is a schema, too.
 
     Raises:
         InvalidInputError: It is not a schema; the message names the place.
@@ -262,7 +262,11 @@ def as_schema(given: GivenSchema) -> Schema:
     if isinstance(given, Schema):
         return given
     if isinstance(given, Mapping) and not is_arrow_schema_exporter(given):
-        if given and all(isinstance(each, str | DataType) for each in given.values()):
+        if given and all(map(_is_given_type, given.values())):
             return Schema.of(given)
         return schema_from_json(given)
     return Schema.of(given)
+
+
+def _is_given_type(value: object) -> bool:
+    return isinstance(value, str | DataType) or (isinstance(value, Mapping) and "type" in value)

@@ -86,6 +86,7 @@ WRONG = [
     ("extension<arrow.json>", 0),
     ("INT \ud800", 0),
     ("x" * 400 + " INT", 0),
+    ("struct<1: a: optional int (x>", 26),
     ("ARRAY<" * 101 + "INT" + ">" * 101, 600),
     ("ARRAY<" * 90_000, 600),
     ("STRUCT<a:" * 90_000, 900),
@@ -318,6 +319,50 @@ def test_icebergs_types_are_read_as_pyiceberg_prints_them() -> None:
         assert format_type(read_type(str(kind))) == wanted
 
 
+@pytest.mark.parametrize("doc", ["hi", "a (b), c>", "3", "x, y", "it's", "a\nb", "UTC)"])
+def test_the_comments_that_iceberg_prints_are_read(doc: str) -> None:
+    from pyiceberg import types as theirs
+
+    kinds: list[theirs.IcebergType] = [
+        theirs.StringType(),
+        theirs.TimestampType(),
+        theirs.TimestamptzType(),
+        theirs.TimeType(),
+        theirs.BinaryType(),
+        theirs.FixedType(16),
+        theirs.DecimalType(9, 2),
+        theirs.ListType(90, theirs.TimestampType(), element_required=False),
+        theirs.MapType(91, theirs.StringType(), 92, theirs.BinaryType(), value_required=False),
+        theirs.StructType(
+            theirs.NestedField(93, "c", theirs.BinaryType(), doc="in", required=False)
+        ),
+    ]
+    members = [
+        theirs.NestedField(i, f"m{i}", kind, required=i % 2 == 0, doc=None if i == 2 else doc)
+        for i, kind in enumerate(kinds)
+    ]
+    read = read_type(str(theirs.StructType(*members)))
+    assert isinstance(read, t.RowType)
+    assert [each.description for each in read.fields] == [each.doc for each in members]
+    assert [each.type.nullable for each in read.fields] == [not each.required for each in members]
+    assert read.fields[6].type == t.DecimalType(9, 2, nullable=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("character varying(10)", "VARCHAR(10)"),
+        ("char varying(3)", "VARCHAR(3)"),
+        ("CHARACTER VARYING", "VARCHAR(20)"),
+        ("binary varying(5)", "VARBINARY(5)"),
+    ],
+)
+def test_the_name_of_a_varying_type_is_advised(text: str, advice: str) -> None:
+    with pytest.raises(InvalidTypeError) as rejected:
+        read_type(f"ARRAY<{text}>")
+    assert str(rejected.value).endswith(f"write {advice}")
+
+
 def test_a_text_of_the_log_means_the_same_to_users_unless_it_lacks_its_length() -> None:
     differ = {name for name in PAIMON_READERS if _readings(name, read_type, parse_type)}
     assert differ == {"BINARY", "CHAR", "VARCHAR", "VARBINARY"}
@@ -421,6 +466,18 @@ def test_a_wrong_text_is_rejected_with_its_position_wherever_a_type_is_taken(
 ) -> None:
     with pytest.raises(InvalidInputError, match="at position 10: INTT is not read as a type"):
         place("struct<a: INTT>")
+
+
+def test_a_schema_takes_the_json_of_types() -> None:
+    row = {"type": "ROW NOT NULL", "fields": [{"id": 7, "name": "a", "type": "int64"}]}
+    columns: dict[str, Any] = {"x": {"type": "ARRAY", "element": "INT"}, "y": row, "z": "INT"}
+    wanted = Schema.of({"x": "ARRAY<INT>", "y": "ROW<a BIGINT> NOT NULL", "z": "INT"})
+    assert Schema.of(columns) == wanted
+    lake = ledger.open("memory://types-in-json")
+    lake.create_database("s")
+    assert lake.create_table("s.t", columns).schema.fields == wanted.fields
+    with pytest.raises(InvalidTypeError, match="^column x: "):
+        Schema.of({"x": {"type": "ARR"}})
 
 
 def test_a_column_takes_another_type_by_any_spelling() -> None:

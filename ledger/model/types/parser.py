@@ -61,6 +61,8 @@ _BLANK_NAME = re.compile(r"([^\s:<>,()\[\]'\"`]+)(?=\s)")
 _ICEBERG_MEMBER = re.compile(
     r"[0-9]+\s*:\s*([^:<>,()\[\]'\"`]*[^:<>,()\[\]'\"`\s])\s*:\s*(optional|required)(?=\s)"
 )
+# Iceberg's comment of a member; it is not escaped, so that it ends where its member does.
+_ICEBERG_COMMENT = re.compile(r"\((.*?)\)(?=\s*(?:>|,\s*[0-9]+\s*:))", re.DOTALL)
 _BARE_DEFAULT = re.compile(r"[^\s<>(),'`]+")
 
 # Longer numbers are out of every type's range, and Python raises for very long ones.
@@ -133,6 +135,7 @@ class TypeParser:
         self.position = start
         self._grammar = grammar
         self._depth = self._next_id = 0
+        self._is_iceberg_member = False
         if len(text) > MAX_TYPE_TEXT:
             raise self.error(
                 f"it has {len(text):,} characters; at most {MAX_TYPE_TEXT:,} may describe a type"
@@ -226,11 +229,7 @@ class TypeParser:
         self._next_id += 1
         iceberg = self._consume_pattern(_ICEBERG_MEMBER)
         if iceberg is not None:
-            start, data_type = self.position, self.parse_any_type()
-            nullable = iceberg[2] == "optional"
-            return t.DataField(
-                number, iceberg[1], self.build_type(start, data_type.with_nullability, nullable)
-            )
+            return self._parse_iceberg_member(number, iceberg)
         name = self._parse_member_name()
         data_type = self.parse_any_type()
         comment = default = None
@@ -247,6 +246,14 @@ class TypeParser:
                 case _:
                     self.position = start
                     return t.DataField(number, name, data_type, comment, default)
+
+    def _parse_iceberg_member(self, number: int, found: re.Match[str]) -> t.DataField:
+        outer, self._is_iceberg_member = self._is_iceberg_member, True
+        start, data_type = self.position, self.parse_any_type()
+        self._is_iceberg_member = outer
+        data_type = self.build_type(start, data_type.with_nullability, found[2] == "optional")
+        comment = self._consume_pattern(_ICEBERG_COMMENT)
+        return t.DataField(number, found[1], data_type, None if comment is None else comment[1])
 
     def _parse_member_name(self) -> str:
         start = self.position
@@ -278,7 +285,7 @@ class TypeParser:
 
     def parse_numbers(self, at_most: int) -> list[int]:
         """Read up to `at_most` numbers between parentheses; none if there are no parentheses."""
-        if not self.accept_sign("("):
+        if not self._accept_parameters():
             return []
         numbers = [self.parse_number()]
         while len(numbers) < at_most and self.accept_sign(","):
@@ -298,13 +305,18 @@ class TypeParser:
 
     def parse_references(self, *, at_most: int) -> list[str]:
         """Read up to `at_most` names between parentheses; none if there are no parentheses."""
-        if not self.accept_sign("("):
+        if not self._accept_parameters():
             return []
         names = [self._parse_reference()]
         while len(names) < at_most and self.accept_sign(","):
             names.append(self._parse_reference())
         self.expect_sign(")")
         return names
+
+    def _accept_parameters(self) -> bool:
+        """Read the parenthesis before a type's parameters; after a blank Iceberg has a comment."""
+        is_comment = self._is_iceberg_member and self.text[self.position - 1].isspace()
+        return not is_comment and self.accept_sign("(")
 
     def parse_up_to_bracket(self) -> str:
         """Read characters up to the next angle or square bracket."""

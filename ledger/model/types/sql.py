@@ -9,6 +9,8 @@ JSON objects. Where they give one name two meanings, these hold:
 - `BINARY` without a length is BYTES, as everywhere but in Paimon's files; CHAR, VARCHAR and
   VARBINARY without a length are rejected.
 - `TIME` is TIME(0), as in Paimon; `int8` has 8 bits, as in Arrow.
+- The key of `MAP<STRING, INT>` may be NULL, as in Paimon; `map<string, int32>` is the same. That of
+  an Arrow type, which is not a text, is NOT NULL.
 """
 
 from __future__ import annotations
@@ -223,7 +225,16 @@ def _read_fixed(parser: TypeParser, start: int) -> DataType:
 
 def _read_binary(parser: TypeParser, start: int) -> DataType:
     numbers = parser.parse_numbers(1)
+    if not numbers:
+        _refuse_varying(parser, start, "VARBINARY")
     return parser.build_type(start, t.BinaryType, *numbers) if numbers else t.BYTES
+
+
+def _refuse_varying(parser: TypeParser, start: int, name: str) -> None:
+    """Reject the SQL standard's `CHARACTER VARYING(10)`."""
+    if parser.accept_word("VARYING"):
+        (length,) = parser.parse_numbers(1) or (20,)
+        raise parser.error(f"VARYING is no part of a type; write {name}({length})", start)
 
 
 def _sized(name: str, make: Callable[[int], DataType], endless: str) -> Reader:
@@ -235,6 +246,7 @@ def _sized(name: str, make: Callable[[int], DataType], endless: str) -> Reader:
     def read(parser: TypeParser, start: int) -> DataType:
         numbers = parser.parse_numbers(1)
         if not numbers:
+            _refuse_varying(parser, start, "VARBINARY" if endless == "BYTES" else "VARCHAR")
             raise parser.error(
                 f"{name} needs a length: write {name}(20), or {endless} for any length", start
             )
