@@ -13,6 +13,7 @@ from functools import partial
 from itertools import count
 from typing import Any
 
+from ledger.decide.bounds import HIGHEST_ID
 from ledger.decide.change_reading import (
     invalid_value_error,
     read_optional_number,
@@ -47,8 +48,8 @@ def schema_from_json(obj: Mapping[str, Any], *, path: str = "$") -> Schema:
 
     Raises:
         InvalidChangeError: It is not a schema, or contradicts itself: two columns of one id or
-            name, a key that is no column or is named twice, or a `highestFieldId` below an id; the
-            message has the path, like `$.fields[2].type`.
+            name, a key that is no column or is named twice, or a `highestFieldId` that is below an
+            id or out of range; the message has the path, like `$.fields[2].type`.
 
     Example:
         >>> schema_from_json({"fields": [{"id": 0, "name": "a", "type": "int"}]}).names
@@ -59,6 +60,8 @@ def schema_from_json(obj: Mapping[str, Any], *, path: str = "$") -> Schema:
     if not isinstance(listed, list | tuple):
         raise invalid_value_error(f"{path}.fields", "is missing; give a list of columns")
     highest = read_optional_number(members, "highestFieldId", path)
+    if highest is not None:
+        HIGHEST_ID.check(highest, f"{path}.highestFieldId")
     first_new = max(_highest_json_id(listed), -1 if highest is None else highest) + 1
     new_ids = count(first_new)
     fields = tuple(

@@ -117,9 +117,30 @@ BROKEN: list[tuple[str, Json, str, str]] = [
         "ILLEGAL_ARGUMENT",
     ),
     *(
+        (
+            f"a highest id of {number}",
+            {**PLAIN, "highestFieldId": number},
+            rf"\$\.highestFieldId: .* {number} is not between -1 and 2147483647",
+            "ILLEGAL_ARGUMENT",
+        )
+        for number in (2**31, 2**40, -2)
+    ),
+    (
+        "columns without ids",
+        {"fields": [{"name": "a", "type": "INT"}, {"name": "b", "type": "INT"}]},
+        r"\$\.fields\[0\]\.id: is missing: every column",
+        "ILLEGAL_ARGUMENT",
+    ),
+    *(
         case
         for name, nest in NESTINGS.items()
         for case in (
+            (
+                f"a member without an id, {name}",
+                {"fields": [column(0, "a", nest({"name": "x", "type": "INT"}))]},
+                r"\$\.fields\[0\]\.type.*\.id: is missing: every column and every member",
+                "ILLEGAL_ARGUMENT",
+            ),
             (
                 f"a member of a column's id, {name}",
                 {"fields": [column(0, "a"), column(1, "b", nest(column(2, "x"), column(0, "y")))]},

@@ -260,7 +260,7 @@ def test_ids_are_given_for_all_fields_or_for_none() -> None:
     for fields in ((with_id, without), (without, with_id)):
         with pytest.raises(InvalidTypeError, match="partial ids"):
             type_from_json(_row(*fields))
-    with pytest.raises(InvalidTypeError, match=r"^\$\.fields\[2\]\.id: partial"):
+    with pytest.raises(InvalidTypeError, match=r"^\$\.fields\[2\]\.id: is missing"):
         field_from_json(without, path="$.fields[2]")
 
 

@@ -291,11 +291,16 @@ def _require_present(value: _Kind | UnsetType, path: str) -> _Kind:
     return value
 
 
+_NO_MIX = "partial ids: give every field an id, or none of them"
+_REQUIRED = "is missing: every column and every member in its type needs an id of its own"
+
+
 class _FieldIdAssigner:
     """Assigns ids to fields without ids; rejects a mix, in which an id could repeat."""
 
     def __init__(self, convert_text: TextReader, *, all_given: bool = False) -> None:
         self.convert_text = convert_text
+        self._rule = _REQUIRED if all_given else _NO_MIX
         self._given = all_given
         self._next = 0
 
@@ -303,9 +308,7 @@ class _FieldIdAssigner:
         """Return the field's own id, or the next free one."""
         given = member.get("id")
         if (given is None and self._given) or (given is not None and self._next > 0):
-            raise _error_at_path(
-                f"{path}.id", "partial ids: give every field an id, or none of them"
-            )
+            raise _error_at_path(f"{path}.id", self._rule)
         if given is None:
             self._next += 1
             return self._next - 1
