@@ -22,6 +22,7 @@ from ledger.cli.options import read_instant
 from ledger.model import format_type, read_type
 from ledger.model.messages import printable_line
 from ledger.model.names import quote_path
+from ledger.model.types import RowType
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Run
@@ -223,6 +224,7 @@ def test_a_default_of_null_is_no_default_unless_it_is_quoted(
 ) -> None:
     assert read_column(f"s STRING DEFAULT {literal} FIRST").default == default
     nested = read_type(f"ROW<s STRING DEFAULT {literal} COMMENT 'x'>")
+    assert isinstance(nested, RowType)
     assert nested.fields[0].default_value == default
     assert read_type(format_type(nested)) == nested
 

@@ -234,7 +234,7 @@ def test_a_move_of_another_column_is_rejected(change: dict[str, Any]) -> None:
     move = {"fieldName": "other", "type": "FIRST"}
     with pytest.raises(InvalidChangeError, match=r"^\$\.move\.fieldName: is 'other', but .* 'q'"):
         schema_change_from_json(change | {"move": move})
-    assert schema_change_from_json(change | {"move": move | {"fieldName": "q"}})
+    schema_change_from_json(change | {"move": move | {"fieldName": "q"}})
 
 
 def test_a_schema_says_where_it_cannot_be_read() -> None:
