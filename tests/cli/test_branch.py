@@ -137,3 +137,4 @@ def test_the_log_of_a_branch_that_never_was_is_an_error(output_of: Callable[...,
         said.splitlines()[0]
         == output_of("show", "shop.visits", "--at", "branch:nope", exits=3).splitlines()[0]
     )
+    assert "name a table" in output_of("log", "--branch", "audit", exits=2)

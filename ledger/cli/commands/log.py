@@ -107,15 +107,18 @@ class LogFilters:
         ),
     ] = None
 
-    def wanted(self, table: Table | None) -> EntryFilter:
+    def wanted(self, table: Table | None, *, is_catalog: bool) -> EntryFilter:
         """Return the filters as a query of the log.
 
         Raises:
-            UsageError: A column is given without a table, or a time cannot be parsed.
+            UsageError: A column is given without a table, a branch for the catalog alone, or a time
+                cannot be parsed.
             NotFoundError: The table never had the branch.
         """
         if self.column is not None and table is None:
             raise UsageError("--column applies to one table; name the table")
+        if self.branch is not None and is_catalog:
+            raise UsageError("--branch applies to tables; name a table or database, or use --all")
         if table is not None and self.branch is not None:
             check_branch(handle_of(table).log, self.branch)
         column = None
@@ -191,7 +194,7 @@ def log(  # noqa: PLR0913 - each is an option
         return
     sources = _requested_streams(lake, name, is_all=all)
     only = sources[0] if len(sources) == 1 and isinstance(sources[0], Table) else None
-    wanted = filters.wanted(only)
+    wanted = filters.wanted(only, is_catalog=name is None and not all)
     heads = {_stream_path(each): each.state.version for each in sources}
     of_tables = partial(lake.entries, name, **filters.asked())
     found = of_tables() if has_table else _entries_of_stream(sources[0], wanted)
