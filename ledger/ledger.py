@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Final, Self, Unpack, cast
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 from attrs import evolve
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from ledger.audit.entries import Entry
     from ledger.audit.listings import FoundCommits
     from ledger.audit.views import Rows
-    from ledger.events.catalog import ViewChange
     from ledger.events.schema import AddPartitionField, SortColumn
     from ledger.events.table import ServingProtocol
     from ledger.history.erasure import Erasure
@@ -857,6 +856,9 @@ class Ledger:
     ) -> Appended[CatalogState]:
         """Change a view's options, comment or dialects.
 
+        Raises:
+            InvalidChangeError: A change is not one of a view.
+
         Example:
             >>> from ledger import Schema, UpdateComment, ViewSchema
             >>> columns = Schema.of({"id": "BIGINT"}).fields
@@ -865,10 +867,9 @@ class Ledger:
             >>> lake.view("shop.ids").schema.comment
             'all ids'
         """
-        from ledger.decide.catalog import AlterView
+        from ledger.decide.catalog import AlterView, as_view_changes
 
-        # Changes of other kinds are rejected when the change of the view is decided.
-        asked = cast("tuple[ViewChange, ...]", tuple(changes))
+        asked = as_view_changes(changes)
         return self._handle.ask(AlterView(Identifier.parse(identifier), asked), commit)
 
     def rename_view(

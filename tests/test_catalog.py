@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ import ledger
 from ledger import (
     AddColumn,
     AlreadyExistsError,
+    InvalidChangeError,
     InvalidInputError,
     InvalidNameError,
     Ledger,
@@ -179,3 +181,13 @@ def test_a_root_that_is_not_there_yet_is_empty_and_unwritten(
     assert not root.exists()
     lake.create_database("shop")
     assert lake.ledger_id == ledger.open(str(root)).ledger_id is not None
+
+
+@pytest.mark.parametrize("change", [AddColumn("a", "INT"), 7, {"type": "setOption"}])
+def test_a_view_rejects_other_changes(change: Any) -> None:
+    lake = lake_on(memory())
+    lake.create_database("shop")
+    lake.create_view("shop.ids", ViewSchema(Schema.of({"id": "INT"}).fields, "SELECT 1"))
+    with pytest.raises(InvalidChangeError, match="is no change of a view"):
+        lake.alter_view("shop.ids", [UpdateComment("c"), change])
+    assert lake.view("shop.ids").schema.comment is None

@@ -55,6 +55,7 @@ from ledger.model.errors import (
     TableDroppedError,
 )
 from ledger.model.iceberg_layout import PartitionField, SortField
+from ledger.model.messages import excerpt
 from ledger.model.names import MAX_NAME_LENGTH, Identifier
 from ledger.model.schema import FieldIdPolicy, ViewSchema
 from ledger.state.catalog import EMPTY_CATALOG, CatalogState, DatabaseEntry, ViewEntry
@@ -148,6 +149,23 @@ class AlterView:
 
     identifier: Identifier
     changes: tuple[ViewChange, ...]
+
+
+def as_view_changes(changes: Iterable[object]) -> tuple[ViewChange, ...]:
+    """Return changes unchanged if all are changes of views.
+
+    Raises:
+        InvalidChangeError: One is something else.
+    """
+    asked: list[ViewChange] = []
+    for each in changes:
+        if not isinstance(each, ViewChange):
+            raise InvalidChangeError(
+                f"{excerpt(each)} is no change of a view; give SetOption, RemoveOption, "
+                "UpdateComment or a change of a dialect"
+            )
+        asked.append(each)
+    return tuple(asked)
 
 
 @frozen
