@@ -232,7 +232,7 @@ def is_checkpoint(path: str) -> bool:
     return version_of(path) is not None and path.endswith(_CHECKPOINT)
 
 
-RENDERER = 3
+RENDERER = 4
 """Version of the renderer; it is raised when any byte of the projected files changes."""
 
 

@@ -170,7 +170,8 @@ def unbacked_features(protocol: str) -> frozenset[str]:
 
     Row tracking and clustering need row ids in `add` actions and `domainMetadata` actions, a change
     data feed `cdc` actions, and `icebergCompat` other files. Of features that are not known, only
-    those for writers are left out: an import rejects the others.
+    those for writers are left out: an import rejects the others. The fence stays; the feature with
+    the id of the table that owns the source is left out, since the projected log is not the source.
 
     Example:
         >>> sorted(unbacked_features('{"minReaderVersion":1,"minWriterVersion":4}'))
@@ -178,7 +179,8 @@ def unbacked_features(protocol: str) -> frozenset[str]:
     """
     found: dict[str, Any] = msgspec.json.decode(with_features(protocol, ()))
     of_readers = found.get("readerFeatures") or ()
-    return frozenset(found["writerFeatures"]) - _IN_METADATA - {IN_COMMIT_TIMESTAMP, *of_readers}
+    backed = {*_IN_METADATA, IN_COMMIT_TIMESTAMP, FENCE, *of_readers}
+    return frozenset(found["writerFeatures"]) - backed
 
 
 def backed_configuration(configuration: Mapping[str, str], protocol: str) -> dict[str, str]:

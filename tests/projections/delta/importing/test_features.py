@@ -235,6 +235,24 @@ def claimed(protocol: Action) -> set[str]:
     return {*protocol["writerFeatures"], *protocol.get("readerFeatures", ())} - FENCES
 
 
+def assert_fenced(table: Table) -> None:
+    """Check that every protocol of the log locks out other writers."""
+    folder = folder_of(table)
+    protocols = [
+        json.loads(line)["protocol"]
+        for each in sorted((folder / "_delta_log").glob("*.json"))
+        for line in each.read_text().splitlines()
+        if "protocol" in json.loads(line)
+    ] + [
+        json.loads(from_parquet(each.read_bytes()).protocol)
+        for each in (folder / "_delta_log").glob("*.checkpoint.parquet")
+    ]
+    features = [each["writerFeatures"] for each in protocols]
+    fences = [{each for each in some if each.startswith("lakeledger")} for some in features]
+    assert fences == [FENCES] * len(protocols)
+    assert protocols
+
+
 def check(table: Table) -> set[str]:
     """Check that the log has what it claims, and that delta-rs reads it; return the claims."""
     protocol, metadata, actions = projected(table)
@@ -296,3 +314,41 @@ def test_the_source_keeps_its_features_when_it_is_promoted(tmp_path: Path) -> No
     (protocol,) = (each["protocol"] for each in actions if "protocol" in each)
     assert {"rowTracking", "domainMetadata"} <= set(protocol["writerFeatures"])
     assert table.identifier == lake.table("a.b").identifier
+
+
+def another(tmp_path: Path, name: str, source: str) -> Table:
+    """Import a source into another ledger, and project it there."""
+    lake = ledger.open(str(tmp_path / name))
+    lake.import_table("a.b", source, format_name="delta")
+    table = lake.table("a.b")
+    table.project("delta")
+    return table
+
+
+@pytest.mark.parametrize("names", [["rowTracking"], ["columnMapping"], ["timestampNtz"]])
+def test_every_log_of_an_imported_table_locks_out_other_writers(
+    tmp_path: Path, names: list[str]
+) -> None:
+    lake, table = imported(tmp_path, names)
+    table.project("delta")
+    follower = another(tmp_path, "follower", str(tmp_path / "source"))
+    for each in (table, follower, another(tmp_path, "mirror", str(folder_of(table)))):
+        assert_fenced(each)
+    lake.promote("a.b")
+    table = lake.table("a.b")
+    table.project("delta")
+    table.alter([ledger.AddColumn(("more",), "STRING")])
+    table.project("delta")
+    assert_fenced(table)
+    assert_fenced(another(tmp_path, "of promoted", str(folder_of(table))))
+    assert_fenced(another(tmp_path, "of a fenced source", str(tmp_path / "source")))
+    assert_fenced(another(tmp_path, "follower", str(tmp_path / "source")))
+
+
+def test_a_mirror_of_a_native_tables_log_locks_out_other_writers(tmp_path: Path) -> None:
+    lake = ledger.open(str(tmp_path / "lake"))
+    lake.create_database("a")
+    options = {"ledger.formats": "delta"}
+    table = lake.create_table("a.b", ledger.Schema.of({"id": "BIGINT"}, options=options))
+    table.project("delta")
+    assert_fenced(another(tmp_path, "mirror", str(folder_of(table))))
