@@ -104,12 +104,17 @@ class DeltaLog:
 
         The version is the newest or a later one, with none in between.
         """
-        self._oldest, self._writes = version, True
         self.skip_to(version)
+        self._oldest, self._writes = version, True
 
     def skip_to(self, version: int) -> None:
-        """Advance to a version; there are none between it and the newest."""
-        self._version = max(self._version, version - 1)
+        """Make a version the next one, if it is not the newest already.
+
+        Readers need every version after the first. After a gap, none is written before the one of
+        `set_oldest_version`.
+        """
+        if version > self._version + 1:
+            self._version, self._writes = version - 1, False
 
     def put(self, lines: Iterable[bytes], interval: int, removed_until: int) -> None:
         """Write the commit of the newest version, and its checkpoint if it has one.

@@ -451,9 +451,8 @@ class _ProjectionRun:
             for each in transaction.events
         )
         is_first = version == self._oldest_followed
-        if is_first:
-            # The source no longer had all of the earlier versions.
-            self._log.skip_to(version)
+        # The source no longer has the versions in between, or the ledger could not hold them.
+        self._log.skip_to(version)
         was_there = oldest == 1 or self._versions.version_of(oldest) is not None
         if (is_first and was_there) or (version >= self._oldest_followed and comes):
             self._log.set_oldest_version(version)
@@ -785,7 +784,8 @@ class DeltaFiles:
         """Compare the files on the store with the files that the log yields.
 
         Checkpoints are compared by content. A foreign file with a name that the ledger uses or
-        will use is reported as changed. A rebuild writes the files of the newest version.
+        will use is reported as changed, and so is one of a version that was not imported. A rebuild
+        writes the files of the newest version.
         """
         del saved
         outputs = outputs_of(table)
@@ -795,6 +795,8 @@ class DeltaFiles:
         later = _expected_and_possible_files(self, table, at, newest) if behind else ({}, {})
         last = max(filter(None, map(version_of, {**wanted, **later[0]})), default=0)
         lost = sorted(wanted.keys() - there.keys() - {HINT})
+        imported = _imported_versions(table, newest)
+        newest_imported = max(imported, default=-1)
         missing = [path for path in lost if not behind or path in later[0]]
         changed, foreign, in_the_way = [], [], []
         for path, body in sorted(there.items()):
@@ -802,9 +804,12 @@ class DeltaFiles:
             if any(_has_expected_content(path, body, each) for each in kinds):
                 continue
             version = version_of(path)
+            is_no_version = version is not None and (
+                version > last or (version < newest_imported and version not in imported)
+            )
             if path in wanted:
                 changed.append(path)
-            elif kinds or (version is not None and version > last):
+            elif kinds or is_no_version:
                 in_the_way.append(path)
             elif path == HINT:
                 changed.append(path)
@@ -848,6 +853,19 @@ class DeltaFiles:
         """Return nothing: file names follow from commits alone."""
         del outputs, at
         return ()
+
+
+def _imported_versions(table: TableHandle, state: TableState) -> frozenset[int]:
+    """Return the versions that were imported from a Delta source."""
+    if state.delta is None:
+        return frozenset()
+    return frozenset(
+        each.delta_version
+        for read in table.log.commits(0, state.version)
+        for transaction in read.commit.transactions
+        for each in transaction.events
+        if isinstance(each, DeltaFollowed)
+    )
 
 
 def _has_expected_content(path: str, body: bytes, wanted: bytes) -> bool:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from attrs import frozen
+from deltalake import DeltaTable, QueryBuilder
+from deltalake.exceptions import DeltaError
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 import ledger
 from ledger import Ledger, LedgerError, NotFoundError, Table, UnsupportedError
@@ -34,6 +39,7 @@ from tests.projections.delta.importing.test_following import (
 )
 from tests.projections.delta.projecting import Left, is_consistent
 from tests.projections.importing.what_came import now, transactions_of
+from tests.readers.lakehouse import folder_of
 
 Action = dict[str, Any]
 
@@ -336,6 +342,106 @@ def assert_files(lake: Ledger, held: list[int], contents: dict[int, set[str]]) -
         assert {each.path.rpartition("/")[2] for each in at.files} == contents[number]
         seen.append(number)
     assert seen == [each for each in held if each <= seen[-1]]
+
+
+VECTORS = requiring(3, "deletionVectors", writers=["deletionVectors"])
+ROWS: dict[int, list[int]] = {0: [1], 1: [1, 2], 3: [2, 3], 4: [2, 3, 4], 6: [3, 4, 6]} | {
+    7: [3, 4, 6, 7]
+}
+"""The rows of each version of `table_with_two_gaps` that the ledger can hold."""
+
+
+def table_with_two_gaps(folder: Path, first: int, last: int) -> str:
+    """Write some of eight versions; versions 2 and 5 have a file with a deletion vector."""
+
+    def file(number: int, **more: Any) -> Action:
+        path = folder / f"{number}.parquet"
+        folder.mkdir(exist_ok=True)
+        parquet.write_table(pa.table({"id": [number]}), path)
+        stats = json.dumps({"numRecords": 1})
+        return add(path.name, size=path.stat().st_size, stats=stats, **more)
+
+    versions = [
+        [VECTORS, metadata(ID), file(1)],
+        [file(2)],
+        [remove("1.parquet"), file(1, **VECTOR)],
+        [remove("1.parquet"), file(3)],
+        [file(4)],
+        [remove("2.parquet"), file(2, **VECTOR)],
+        [remove("2.parquet"), file(6)],
+        [file(7)],
+    ]
+    return folder_with(folder, versions[first : last + 1], first)
+
+
+def rows_of_versions(table: Table) -> dict[int, list[int]]:
+    """Return the rows of each version that delta-rs can read."""
+    found = {}
+    for version in range(8):
+        with suppress(DeltaError):
+            opened = DeltaTable(str(folder_of(table)), version=version)
+            query = QueryBuilder().register("t", opened).execute("SELECT id FROM t ORDER BY id")
+            found[version] = pa.table(query.read_all())["id"].to_pylist()
+    return found
+
+
+@pytest.mark.parametrize("is_promoted", [False, True])
+@pytest.mark.parametrize(
+    ("imports", "projections"),
+    [
+        ([7], [7]),
+        ([0, 7], [0, 7]),
+        ([1, 7], [1, 7]),
+        ([1, 3, 7], [1, 7]),
+        ([1, 4, 7], [1, 4, 7]),
+        ([1, 4, 6, 7], [1, 7]),
+        ([4, 6, 7], [4, 6, 7]),
+        ([0, 1, 3, 4, 6, 7], [0, 1, 3, 4, 6, 7]),
+    ],
+)
+def test_a_projected_version_has_its_sources_number_and_rows(
+    tmp_path: Path, imports: list[int], projections: list[int], *, is_promoted: bool
+) -> None:
+    lake, last = ledger.open(str(tmp_path / "lake")), -1
+    for each in imports:
+        imported(lake, table_with_two_gaps(tmp_path / "t", last + 1, each))
+        last = each
+        if is_promoted and each == imports[-1]:
+            lake.promote("a.b")
+        if each in projections:
+            table = lake.table("a.b")
+            DELTA.project(handle_of(table))
+    known = {**ROWS, 8: ROWS[7], 9: ROWS[7]} if is_promoted else ROWS
+    found = rows_of_versions(table)
+    assert found == {each: known[each] for each in found}
+    assert {6, 7} <= found.keys()
+    left = Left.by(table)
+    assert set(left.infos()) <= known.keys()
+    assert DELTA.verify(handle_of(table)).is_empty
+    DELTA.rebuild(handle_of(table))
+    again = Left.by(table).files
+    assert again == {path: left.files[path] for path in again}
+    assert {6, 7} <= rows_of_versions(table).keys()
+
+
+@pytest.mark.parametrize("version", [2, 5])
+@pytest.mark.parametrize("begun", [0, 1, 4, 7])
+def test_verify_rejects_a_commit_of_a_version_that_was_left_out(
+    tmp_path: Path, version: int, begun: int
+) -> None:
+    lake, first = ledger.open(str(tmp_path / "lake")), 0
+    for last in sorted({begun, 7}):
+        imported(lake, table_with_two_gaps(tmp_path / "t", first, last))
+        DELTA.project(handle_of(lake.table("a.b")))
+        first = last + 1
+    table = lake.table("a.b")
+    log = folder_of(table) / "_delta_log"
+    stray = log / f"{version:020d}.json"
+    stray.write_bytes((log / f"{7:020d}.json").read_bytes())
+    assert DELTA.verify(handle_of(table)).changed == (f"_delta_log/{stray.name}",)
+    DELTA.rebuild(handle_of(table))
+    assert not stray.exists()
+    assert DELTA.verify(handle_of(table)).is_empty
 
 
 def test_the_command_line_says_which_versions_were_left_out(
