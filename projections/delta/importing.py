@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from itertools import chain
 from typing import Any
 from urllib.parse import unquote
 
@@ -368,6 +369,10 @@ class ImportPlanner:
     _said: tuple[str, ConvertedColumns, Metadata] | None = None
     _schemas: list[int] = field(factory=list)
     _rejected: AddedFile | None = None
+    # Of the versions left out so far; their files are read and converted only once.
+    _conversion_used: FileConversion | None = None
+    _converted: dict[str, tuple[AddedFile, FileChange]] = field(factory=dict)
+    _row_counts: dict[str, int] = field(factory=dict)
 
     @property
     def schemas(self) -> tuple[int, ...]:
@@ -412,7 +417,7 @@ class ImportPlanner:
         return named
 
     def _plan_version(self, version: SourceVersion) -> PlannedTransaction:
-        self._rejected = None
+        tried_first, self._rejected = self._rejected, None
         actions, before = version.actions, self.state
         check_reader_features(actions.protocol)
         creation = None
@@ -424,7 +429,9 @@ class ImportPlanner:
         if actions.metadata:
             events += self._table_events(before, columns, metadata)
         schema_id = before.schema.id + any(not _is_layout_event(each) for each in events)
-        files = self._file_changes(version, self._conversion(before, columns, metadata, events))
+        conversion = self._conversion(before, columns, metadata, events)
+        come = self._convert_files(actions.added, conversion, tried_first)
+        files = self._file_changes(version, conversion, come)
         if files:
             events.append(_snapshot_event(version, before, schema_id, files))
         events.append(_followed_event(version, before, columns))
@@ -519,8 +526,34 @@ class ImportPlanner:
             carries_ids=is_mapped(metadata.configuration) and columns.has_own_ids,
         )
 
+    def _convert_files(
+        self,
+        added: Mapping[str, AddedFile],
+        conversion: FileConversion,
+        tried_first: AddedFile | None,
+    ) -> list[FileChange]:
+        """Return the added files of a version; most were converted for versions left out before.
+
+        Args:
+            added: The files by the path in the log.
+            conversion: Their columns.
+            tried_first: The file that was rejected last: mostly it still is.
+        """
+        if conversion != self._conversion_used:
+            self._conversion_used = conversion
+            self._converted.clear()
+        first = [tried_first.path] if tried_first and tried_first.path in added else []
+        for path in chain(first, added):
+            file = added[path]
+            known = self._converted.get(path)
+            if known is None or known[0] is not file:
+                self._rejected = file
+                self._converted[path] = file, conversion.change(file)
+        self._rejected = None
+        return [self._converted[each][1] for each in added]
+
     def _file_changes(
-        self, version: SourceVersion, listing: FileConversion
+        self, version: SourceVersion, listing: FileConversion, converted: Iterable[FileChange]
     ) -> tuple[FileChange, ...]:
         """Return the removed and added files of a version."""
         live, actions = self._live_files(), version.actions
@@ -533,12 +566,9 @@ class ImportPlanner:
             removed = (listing.path(each) for each in actions.removed if each not in actions.added)
             gone = {path: live[path] for path in removed if path in live}
         come: dict[str, FileChange] = {}
-        for added in actions.added.values():
-            self._rejected = added
-            file = listing.change(added)
+        for file in converted:
             if file.path not in live or file.path in gone:
                 come.setdefault(file.path, file)
-        self._rejected = None
         return (*(replace(each, kind="DELETE") for each in gone.values()), *come.values())
 
     def _live_files(self) -> dict[str, FileChange]:
@@ -548,6 +578,8 @@ class ImportPlanner:
 
     def _apply_files(self, files: Iterable[FileChange]) -> None:
         """Advance the live files."""
+        self._converted.clear()
+        self._row_counts.clear()
         live = self._live_files()
         for each in files:
             if each.kind == "DELETE":
@@ -559,8 +591,11 @@ class ImportPlanner:
         """Return a file's row count, read from its Parquet footer."""
         import pyarrow as pa
 
+        known = self._row_counts.get(path)
+        if known is not None:
+            return known
         try:
-            return int(read_metadata(self.source.read(path), path).num_rows)
+            rows = int(read_metadata(self.source.read(path), path).num_rows)
         except NotFoundError as error:
             raise NotFoundError(
                 f"file {path} has no row count in its statistics, and does not exist: restore it, "
@@ -568,6 +603,8 @@ class ImportPlanner:
             ) from error
         except (pa.ArrowException, OSError) as error:
             raise InvalidInputError(f"{path} is not a Parquet file: {error}") from error
+        self._row_counts[path] = rows
+        return rows
 
 
 def _merged_text(version: SourceVersion, reason: LedgerError) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,9 +25,11 @@ from ledger.cli import main
 from ledger.state.delta_origin import DeltaOrigin
 from ledger.table_handle import handle_of
 from projections.delta import DELTA
+from projections.delta.source import DeltaSource
 from tests.lakes import lake_on, memory
 from tests.projections.delta.importing.test_following import (
     ID,
+    NAME,
     PROTOCOL,
     VECTOR,
     add,
@@ -345,6 +348,61 @@ def assert_files(lake: Ledger, held: list[int], contents: dict[int, set[str]]) -
 
 
 VECTORS = requiring(3, "deletionVectors", writers=["deletionVectors"])
+
+
+def vectors(version: int) -> dict[str, Any]:
+    return {"deletionVector": {**VECTOR["deletionVector"], "offset": version}}
+
+
+CHANGES: dict[str, Callable[[int], list[Action]]] = {
+    "one file's vector changes": lambda each: [remove("x"), add("x", **vectors(each))],
+    "another file gets a vector": lambda each: [
+        remove("x" if each == 1 else f"x{each - 1}"),
+        add(f"x{each}", **vectors(each)),
+    ],
+    "a file comes as well": lambda each: [add(f"y{each}"), add("x", **vectors(each))],
+    "the metadata changes": lambda each: [
+        metadata(ID, NAME) if each % 2 else metadata(ID),
+        add("x", **vectors(each)),
+    ],
+    "the file without statistics is added again": lambda each: [
+        add("0.parquet", stats=None),
+        add("x", **vectors(each)),
+    ],
+}
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("change", CHANGES)
+def test_files_of_versions_left_out_are_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str, *, is_first: bool
+) -> None:
+    folder, reads = tmp_path / "t", Counter[str]()
+    folder.mkdir()
+    for each in range(3):
+        parquet.write_table(pa.table({"id": [each] * (each + 1)}), folder / f"{each}.parquet")
+    files = [add(f"{each}.parquet", stats=None) for each in range(3)]
+    bad = add("x", **vectors(0))
+    begun = [VECTORS, metadata(ID), *([bad, *files] if is_first else [*files, bad])]
+    versions = [begun, *(CHANGES[change](each) for each in range(1, 9))]
+    last = [remove(each) for each in sorted(live_after(versions)) if each.startswith("x")]
+    original = DeltaSource.read
+
+    def counted(source: DeltaSource, path: str) -> bytes:
+        reads[path.rpartition("/")[2]] += 1
+        return original(source, path)
+
+    monkeypatch.setattr(DeltaSource, "read", counted)
+    lake = lake_on(memory(), clock=now)
+    imported(lake, folder_with(folder, [*versions, last]))
+    assert {each: reads[f"{each}.parquet"] for each in range(3)} == {0: 1, 1: 1, 2: 1}
+    table = lake.table("a.b")
+    assert paths(table) == live_after([*versions, last])
+    counts = {each.path.rpartition("/")[2]: each.record_count for each in table.at().files}
+    assert [counts[f"{each}.parquet"] for each in range(3)] == [1, 2, 3]
+    assert table.at().schema.names == ("id",)
+
+
 ROWS: dict[int, list[int]] = {0: [1], 1: [1, 2], 3: [2, 3], 4: [2, 3, 4], 6: [3, 4, 6]} | {
     7: [3, 4, 6, 7]
 }
