@@ -273,7 +273,7 @@ def creation_of(first: SourceVersion, source: DeltaSource) -> ImportedCreation:
         PartitionField(each.name, "identity", each.id, field_id=FIRST_PARTITION_FIELD_ID + place)
         for place, each in enumerate(parts)
     )
-    millis = _version_millis(first)
+    millis, created = _version_millis(first), metadata.created_time
     return ImportedCreation(
         schema=SchemaRecord(
             fields=tuple(map(field_to_wire, columns.fields)),
@@ -282,7 +282,7 @@ def creation_of(first: SourceVersion, source: DeltaSource) -> ImportedCreation:
             comment=metadata.description,
         ),
         origin=ImportedDeltaTable(source=source.name, table_id=metadata.id),
-        millis=min(millis, metadata.created_time or millis),
+        millis=min(millis, created) if created is not None and created > 0 else millis,
         field_id_policy="paimon",
         partition_spec=spec or UNSET,
     )
@@ -301,8 +301,13 @@ def _partition_columns(columns: ConvertedColumns, metadata: Metadata) -> tuple[D
 
 
 def _version_millis(version: SourceVersion) -> int:
+    """Return the time of a version: the first one in its commit that a log can hold.
+
+    Later ones must follow it, such as that of a promotion.
+    """
     said = map(version.commit.info.get, ("inCommitTimestamp", "timestamp"))
-    return next((each for each in said if type(each) is int), version.written_millis)
+    valid = (each for each in said if type(each) is int and 0 <= each < t.LONG_MAX)
+    return next(valid, version.written_millis)
 
 
 def _operation_name(actions: LogActions) -> str | UnsetType:

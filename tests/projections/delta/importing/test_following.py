@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from ledger import (
 )
 from ledger.events import ColumnUndropped
 from ledger.model import inline_files
+from ledger.state.delta_origin import DeltaOrigin
 from ledger.table_handle import handle_of
 from tests.lakes import lake_on, memory
 from tests.projections.importing.what_came import now, transactions_of
@@ -387,3 +389,42 @@ def test_every_table_of_a_folder_comes_in_by_one_call(tmp_path: Path) -> None:
     assert sorted(done) == ["shop.bad", "shop.one", "shop.two"]
     assert "begins a table without metadata" in str(done["shop.bad"].error)
     assert lake.tables("shop") == ["one", "two"]
+
+
+VALID, LONG = 1_600_000_000_000, 2**63
+TIMES: dict[str, tuple[dict[str, Any], int | None]] = {
+    "negative": ({"timestamp": -5}, None),
+    "the least": ({"timestamp": -LONG}, None),
+    "negative, and one that is valid": ({"inCommitTimestamp": -5, "timestamp": VALID}, VALID),
+    "both negative": ({"inCommitTimestamp": -5, "timestamp": -1}, None),
+    "too large": ({"timestamp": LONG}, None),
+    "one without a later one": ({"timestamp": LONG - 1}, None),
+    "a text": ({"timestamp": "2020-01-01"}, None),
+    "a float": ({"timestamp": 1.6e12}, None),
+    "a truth": ({"timestamp": True}, None),
+    "null": ({"timestamp": None}, None),
+    "zero": ({"timestamp": 0}, 0),
+    "a time": ({"timestamp": VALID}, VALID),
+}
+
+
+@pytest.mark.parametrize("created", [None, -5, -LONG, 0, 1])
+@pytest.mark.parametrize("times", TIMES)
+def test_a_time_that_is_none_is_that_of_the_file(
+    tmp_path: Path, times: str, created: int | None
+) -> None:
+    stated, wanted = TIMES[times]
+    how = {"commitInfo": {"operation": "WRITE", **stated}}
+    first = write(tmp_path / "t", 0, how, PROTOCOL, metadata(ID, createdTime=created), add("a"))
+    second = write(tmp_path / "t", 1, how, add("b"))
+    for each in (first, second):
+        os.utime(each, (1_500_000_000, 1_500_000_000))
+    lake = lake_on(memory(), clock=now)
+    imported(lake, str(tmp_path / "t"))
+    table = lake.table("a.b")
+    assert table.at(version=1).totals.record_count == 2
+    assert table.at().totals.record_count == 4
+    delta = table.state.origin_of_kind(DeltaOrigin)
+    millis = 1_500_000_000_000 if wanted is None else wanted
+    assert delta.timestamp_millis == millis
+    assert table.state.created_at == min(millis, created if created == 1 else millis)
