@@ -71,18 +71,6 @@ _IN_METADATA = frozenset(
 )
 """Features for writers whose whole content is in the metadata, which a projection passes on."""
 
-_UNBACKED_PREFIXES = (
-    "changeDataFeed",
-    "clustering",
-    "feature.",
-    "icebergCompat",
-    "icebergWriterCompat",
-    "requireCheckpointProtection",
-    "rowTracking",
-    "universalFormat",
-)
-"""Beginnings of options, after `delta.` or `delta.enable`, of features without their content."""
-
 _FIRST_READER, _MAPPING_READER, _FEATURE_READER = 1, 2, 3
 _FEATURE_WRITER = 7
 _OWN_PREFIX = "delta."
@@ -99,6 +87,25 @@ _HARMLESS = (
     "delta.tuneFileSizesForRewrites",
 )
 """Prefixes of options that require no table feature."""
+
+_OPTIONS_KEPT = ("constraints", *(each.strip(".").removeprefix(_OWN_PREFIX) for each in _HARMLESS))
+"""Beginnings of options, after `delta.`, that do not have the name of their feature."""
+
+_UNBACKED_OPTIONS = tuple(
+    f"{_OWN_PREFIX}{verb}{name}".casefold()
+    for verb in ("", "enable")
+    for name in (
+        "changeDataFeed",
+        "clustering",
+        "feature.",
+        "icebergCompat",
+        "icebergWriterCompat",
+        "requireCheckpointProtection",
+        "rowTracking",
+        "universalFormat",
+    )
+)
+"""Beginnings of options of features whose content the projected log does not have."""
 
 _INTERVAL = "delta.checkpointInterval"
 _DEFAULT_INTERVAL = 10
@@ -186,6 +193,8 @@ def unbacked_features(protocol: str) -> frozenset[str]:
 def backed_configuration(configuration: Mapping[str, str], protocol: str) -> dict[str, str]:
     """Return a source's configuration without the keys that turn on features left out.
 
+    A key belongs to the feature with the longest name that it begins with.
+
     Args:
         configuration: The configuration in the source's metadata.
         protocol: The source's protocol at the same version.
@@ -196,15 +205,29 @@ def backed_configuration(configuration: Mapping[str, str], protocol: str) -> dic
         >>> backed_configuration(stated, protocol)
         {'delta.appendOnly': 'true'}
     """
-    names = {*_UNBACKED_PREFIXES, *unbacked_features(protocol)}
-    prefixes = tuple(
-        f"{_OWN_PREFIX}{verb}{name}".casefold() for name in names for verb in ("", "enable")
-    )
+    left_out = unbacked_features(protocol)
+    named = {IN_COMMIT_TIMESTAMP, *_IN_METADATA, *_OPTIONS_KEPT, *reader_features(protocol)}
     return {
         key: value
         for key, value in configuration.items()
-        if not key.casefold().startswith(prefixes)
+        if not key.casefold().startswith(_UNBACKED_OPTIONS)
+        and _longest_name(key, left_out) <= _longest_name(key, named)
     }
+
+
+def _longest_name(key: str, names: Iterable[str]) -> int:
+    """Return the length of the longest name with which an option begins; 0 if it has none.
+
+    After the name the option ends, or a new word begins.
+    """
+    found = 0
+    for name in names:
+        for beginning in (f"{_OWN_PREFIX}{name}", f"{_OWN_PREFIX}enable{name}"):
+            rest = key[len(beginning) :]
+            is_word = not rest or rest[0] == "." or rest[0].isupper()
+            if is_word and key.casefold().startswith(beginning.casefold()):
+                found = max(found, len(name))
+    return found
 
 
 def with_features(protocol: str, more: Collection[str]) -> bytes:

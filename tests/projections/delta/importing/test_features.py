@@ -352,3 +352,31 @@ def test_a_mirror_of_a_native_tables_log_locks_out_other_writers(tmp_path: Path)
     table = lake.create_table("a.b", ledger.Schema.of({"id": "BIGINT"}, options=options))
     table.project("delta")
     assert_fenced(another(tmp_path, "mirror", str(folder_of(table))))
+
+
+OTHERS = {
+    "delta.appendOnly": "true",
+    "delta.checkpointInterval": "10",
+    "delta.columnMapping.mode": "none",
+    "delta.constraints.least": "id > 0",
+    "delta.inclined": "1",
+    "delta.logRetentionDuration": "interval 30 days",
+    "delta.parquet.vorder.enabled": "true",
+}
+
+
+@pytest.mark.parametrize("name", ["append", "column", "in", "checkpoint", "log", "c"])
+def test_an_unknown_feature_takes_only_its_own_options_along(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "source"
+    source(folder, ["appendOnly", "checkConstraints", "columnMapping"])
+    first = folder / "_delta_log" / f"{0:020d}.json"
+    actions = [json.loads(each) for each in first.read_text().splitlines()]
+    actions[1]["protocol"]["writerFeatures"].append(name)
+    of_it = [f"delta.{name}", f"delta.{name}.more", f"delta.enable{name.title()}"]
+    actions[2]["metaData"]["configuration"] = {**OTHERS, **dict.fromkeys(of_it, "1")}
+    first.write_text("".join(json.dumps(each) + "\n" for each in actions))
+    lake = ledger.open(str(tmp_path / "lake"))
+    lake.import_table("a.b", str(folder), format_name="delta")
+    protocol, metadata, _ = projected(lake.table("a.b"))
+    assert name not in claimed(protocol)
+    assert metadata["configuration"] == {**OTHERS, "delta.enableInCommitTimestamps": "true"}
