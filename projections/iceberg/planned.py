@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from attrs import frozen
@@ -185,6 +185,56 @@ def _is_uuid(place: TypePlace) -> bool:
     return isinstance(place.type, UuidType)
 
 
+def is_cast_by_name(place: TypePlace) -> bool:
+    """Return whether PyIceberg finds the members of a struct in files by name, not by field id."""
+    return isinstance(place.type, RowType) and any(map(_is_cast_whole, place.around))
+
+
+def _is_cast_whole(data_type: DataType) -> bool:
+    """Return whether PyIceberg reads a list or map by one cast of Arrow, with all that is in it."""
+    if isinstance(data_type, ArrayType):
+        return not isinstance(data_type.element, RowType)
+    return isinstance(data_type, MapType) and not isinstance(data_type.value, RowType)
+
+
+def misread_members(names: Mapping[int, str], struct: DataType) -> Iterator[str]:
+    """Yield the members of a struct that a cast by name misreads, or fails on, in some files.
+
+    Args:
+        names: The names of the members in the files, by field id, in the files' order.
+        struct: The struct to read.
+    """
+    if not isinstance(struct, RowType):
+        return
+    ids = {name: field_id for field_id, name in names.items()}
+    places = {field_id: place for place, field_id in enumerate(names)}
+    last = -1
+    for each in struct.fields:
+        # Arrow looks for each member after the previous one.
+        place = places.get(each.id, last)
+        is_renamed = names.get(each.id, each.name) != each.name
+        is_other = ids.get(each.name, each.id) != each.id
+        has_default = each.id not in names and each.initial_default is not None
+        if place < last or is_renamed or is_other or has_default:
+            yield each.name
+        last = max(last, place)
+
+
+def _members_misread_by_name(change: PlannedChange) -> Iterator[str]:
+    physical = change.after.origin.physical_names
+    for each in change.retyped_places(is_cast_by_name):
+        if not isinstance(each.type, RowType):
+            continue
+        older = [one for one in change.older_types(each) if isinstance(one, RowType)]
+        in_files = [{member.id: member.name for member in one.fields} for one in older]
+        in_files += [
+            {member.id: physical.get(member.id, member.name) for member in one.fields}
+            for one in (*older, each.type)
+        ]
+        misread = {name for names in in_files for name in misread_members(names, each.type)}
+        yield from (f"column {each.name}.{name}" for name in sorted(misread))
+
+
 def _is_required_without_default(place: TypePlace) -> bool:
     has_default = place.field is not None and place.field.initial_default is not None
     return not place.type.nullable and not has_default
@@ -236,6 +286,14 @@ LIMITS: tuple[ReaderLimit, ...] = (
         "0.12",
         "cannot filter by a name with a dot in it",
         new_columns_where(_has_dot_in_name),
+    ),
+    ReaderLimit(
+        "PyIceberg",
+        "0.12",
+        "misreads or cannot read members that were renamed, moved, dropped and added again, or "
+        "added with a default, in a struct in a map key, or in a list or map that is directly in "
+        "another",
+        _members_misread_by_name,
     ),
     ReaderLimit(
         "PyIceberg",

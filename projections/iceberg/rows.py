@@ -17,7 +17,16 @@ from ledger.model.errors import (
     UnsupportedError,
 )
 from ledger.model.messages import name_hint
-from ledger.model.types import DataType, DecimalType, RowType, parts_of, type_places, walk_fields
+from ledger.model.schema import Schema as LedgerSchema
+from ledger.model.types import (
+    DataType,
+    DecimalType,
+    RowType,
+    TypePlace,
+    parts_of,
+    type_places,
+    walk_fields,
+)
 from ledger.model.types.casts import can_promote
 from ledger.observing.telemetry import warn
 from ledger.planning.filter import Filter, parse_filter
@@ -29,11 +38,19 @@ from ledger.table_at import TableAt
 from ledger.table_handle import TableHandle
 from projections.iceberg.imported import metadata_of_imported, render_imported
 from projections.iceberg.materialise import ICEBERG, advance
+from projections.iceberg.planned import is_cast_by_name, misread_members
 from projections.iceberg.position import RENDERER, IcebergPosition, Names
 from projections.iceberg.project import Projection
-from projections.iceberg.rules import RULES, name_problems, reading_name_problems, type_problems
+from projections.iceberg.rules import (
+    RULES,
+    name_problems,
+    reading_name_problems,
+    schemas_in_files,
+    type_problems,
+)
 from projections.materialising import ignore_progress, outputs_of, target_state
 from projections.outputs import MemoryOutputs
+from projections.reader_limits import PlaceKey, place_key
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema
@@ -80,14 +97,19 @@ def scan(
             f"rows are read by PyIceberg, which is not installed ({error}): pip install "
             '"lakeledger[iceberg]"'
         ) from error
+    names = None if columns is None else (columns,) if isinstance(columns, str) else (*columns,)
     if isinstance(at.state.origin, IcebergOrigin):
+        if structs := _structs_read_by_name(at.schema, names):
+            # Its files may be of any schema: engines merge manifests.
+            schemas = at.state.origin.listed_schemas(at.schema).values()
+            _refuse_misread_members(table, structs, schemas)
         metadata, made = _imported_metadata(table, at)
         schema = metadata.schema()
         return LedgerScan(
             table_metadata=metadata,
             io=RowFiles(table.file_access, made, table.reached),
             row_filter=row_filter(parse_filter(where, at.schema), schema),
-            selected_fields=_selected_columns(columns, schema),
+            selected_fields=_selected_columns(names, schema),
         )
     if table.location.startswith("memory://"):
         raise UnsupportedError(
@@ -96,6 +118,10 @@ def scan(
         )
     # Before anything is written: an invalid filter needs no files.
     plan = at.plan(where)
+    if structs := _structs_read_by_name(at.schema, names):
+        read = [each.file for each in plan.files if each.file.record_count]
+        in_files = schemas_in_files(read, _as_owned(at.state), table.past)
+        _refuse_misread_members(table, structs, in_files)
     metadata, made = _metadata_at(table, at, plan)
     schema = metadata.schema()
     files = RowFiles(table.file_access, made, table.reached)
@@ -105,7 +131,7 @@ def scan(
         table_metadata=metadata,
         io=files,
         row_filter=row_filter(parse_filter(where, at.schema), schema),
-        selected_fields=_selected_columns(columns, schema),
+        selected_fields=_selected_columns(names, schema),
         residuals={
             table_uri(table, each.file.path): row_filter(each.residual, schema)
             for each in plan.files
@@ -161,6 +187,50 @@ def _reading_problems(table: TableHandle, at: TableAt, plan: FilePlan) -> Iterat
         for field in walk_fields(older.fields):
             if (now := places.get(field.id)) is not None:
                 yield from _retyping_problems(now.name, field.type, now.type, version)
+
+
+def _structs_read_by_name(
+    schema: LedgerSchema, columns: tuple[str, ...] | None
+) -> dict[PlaceKey, TypePlace]:
+    """Return the structs in selected columns in which PyIceberg finds members by name."""
+    return {
+        place_key(each): each
+        for each in type_places(schema.fields)
+        if is_cast_by_name(each) and (columns is None or _is_selected(each.path[0], columns))
+    }
+
+
+def _is_selected(column: str, columns: tuple[str, ...]) -> bool:
+    return any(each == column or each.startswith(f"{column}.") for each in columns)
+
+
+def _refuse_misread_members(
+    table: TableHandle, structs: Mapping[PlaceKey, TypePlace], in_files: Iterable[LedgerSchema]
+) -> None:
+    """Reject a read of structs by name if a file has other names.
+
+    Args:
+        table: The table.
+        structs: The structs.
+        in_files: The schemas of the files, with the column names in them.
+
+    Raises:
+        UnsupportedError: A file has.
+    """
+    for schema in in_files:
+        for older in type_places(schema.fields):
+            place = structs.get(place_key(older))
+            if place is None or not isinstance(older.type, RowType):
+                continue
+            names = {each.id: each.name for each in older.type.fields}
+            for name in misread_members(names, place.type):
+                raise UnsupportedError(
+                    f"rows of {table.identifier} are read by PyIceberg, which would misread column "
+                    f"{place.name}.{name}: it finds members of structs in map keys, and in lists "
+                    "and maps that are directly in others, by name, and files have "
+                    f"({', '.join(names.values())}). Leave the column out (columns=), use another "
+                    "reader, or write the rows of the older files again"
+                )
 
 
 def _as_owned(state: TableState) -> TableState:
@@ -306,10 +376,9 @@ def _parse_pyiceberg_metadata(body: bytes) -> Any:
         ) from error
 
 
-def _selected_columns(columns: Iterable[str] | None, schema: Schema) -> tuple[str, ...]:
-    if columns is None:
+def _selected_columns(names: tuple[str, ...] | None, schema: Schema) -> tuple[str, ...]:
+    if names is None:
         return ("*",)
-    names = (columns,) if isinstance(columns, str) else tuple(columns)
     if not names:
         raise InvalidInputError("no columns were named; name at least one, or give None for all")
     for each in names:

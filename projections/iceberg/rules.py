@@ -437,6 +437,30 @@ def reading_name_problems(
     )
 
 
+def schemas_in_files(
+    files: Collection[FileChange], state: TableState, history: History
+) -> list[Schema]:
+    """Return the schemas of some data files, oldest first, with the column names in the files.
+
+    Args:
+        files: The files.
+        state: The table.
+        history: The table's history.
+    """
+    origin = state.origin
+    named = set()
+    for each in files:
+        own = {} if isinstance(each.column_names, UnsetType) else each.column_names
+        named.add((each.schema_id, tuple(sorted(own.items()))))
+    schemas = {each.id: each for each in history.schemas({schema_id for schema_id, _ in named})}
+    found = []
+    for schema_id, names in sorted(named):
+        is_of_source = schema_id <= origin.last_physical_schema_id
+        physical = origin.physical_names if is_of_source else {}
+        found.append(with_column_names(schemas[schema_id], {**physical, **dict(names)}))
+    return found
+
+
 def _physical_name_problems(
     state: TableState, schemas: Iterable[Schema], history: History
 ) -> Iterator[Refusal]:

@@ -15,8 +15,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from pyiceberg.exceptions import ResolveError
-from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException
+from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException, schema_to_pyarrow
+from pyiceberg.schema import Schema as IcebergSchema
 from pyiceberg.table import StaticTable
+from pyiceberg.types import ListType, LongType, NestedField, StructType
 
 import ledger
 from ledger import (
@@ -27,12 +29,15 @@ from ledger import (
     FormatError,
     InvalidChangeError,
     Ledger,
+    Move,
     RemovePartitionField,
     RenameColumn,
     Schema,
     SchemaChange,
     SetOption,
     Table,
+    UnsupportedError,
+    UpdateColumnPosition,
     UpdateColumnType,
     UpdatePartitionSpec,
 )
@@ -42,8 +47,9 @@ from ledger.model import read_type, type_to_wire
 from projections.iceberg import Names
 from projections.iceberg.planned import LIMITS
 from tests.programs import run
+from tests.projections.iceberg.importing.writing import created
 from tests.readers.engines import HAS_CHDB, chdb_rows, duckdb_rows
-from tests.readers.lakehouse import add_rows, folder_of
+from tests.readers.lakehouse import add_rows, folder_of, write_rows
 from tests.readers.typed_rows import MOMENT, VALUES
 
 Change = SchemaChange | SpecChange
@@ -323,6 +329,106 @@ def test_pyiceberg_reads_a_null_list_or_map_of_structs_as_an_empty_one(
     assert plain == [None, []], kind
     found = StaticTable.from_metadata(newest(table)).scan().to_arrow()["v"].to_pylist()
     assert found == [[], []]
+
+
+_MEMBERS = "ROW<q INT, r INT>"
+_FILE_STRUCT = {"q": 5, "r": 6}
+_CONTAINERS: dict[str, tuple[str, tuple[str, ...], Callable[[Any], Any], bool]] = {
+    "list": ("ARRAY<{}>", ("element",), lambda value: [value], False),
+    "map value": ("MAP<INT, {}>", ("value",), lambda value: [(1, value)], False),
+    "list in a list": ("ARRAY<ARRAY<{}>>", ("element",) * 2, lambda value: [[value]], True),
+    "list in a map": (
+        "MAP<INT, ARRAY<{}>>", ("value", "element"), lambda value: [(1, [value])], True,
+    ),
+    "map in a list": (
+        "ARRAY<MAP<INT, {}>>", ("element", "value"), lambda value: [[(1, value)]], True,
+    ),
+    "list in a struct in a list": (
+        "ARRAY<ROW<s ARRAY<{}>>>", ("element", "s", "element"), lambda value: [{"s": [value]}],
+        False,
+    ),
+    "list in a struct in a list in a list": (
+        "ARRAY<ARRAY<ROW<s ARRAY<{}>>>>", ("element", "element", "s", "element"),
+        lambda value: [[{"s": [value]}]], True,
+    ),
+}  # fmt: skip
+_MEMBER_CHANGES: dict[str, tuple[Callable[[tuple[str, ...]], list[Change]], Any, bool]] = {
+    "a rename": (
+        lambda path: [RenameColumn((*path, "q"), "x")], {"x": 5, "r": 6}, True,
+    ),
+    "a new member": (
+        lambda path: [AddColumn((*path, "x"), "INT")], {**_FILE_STRUCT, "x": None}, False,
+    ),
+    "a wider member": (
+        lambda path: [UpdateColumnType((*path, "q"), "BIGINT")], _FILE_STRUCT, False,
+    ),
+    "a drop": (lambda path: [DropColumn((*path, "q"))], {"r": 6}, False),
+    "a drop and an add": (
+        lambda path: [DropColumn((*path, "r")), AddColumn((*path, "r"), "INT")],
+        {"q": 5, "r": None}, True,
+    ),
+    "a move": (
+        lambda path: [UpdateColumnPosition(Move("r", "FIRST"), (*path, "r"))],
+        {"r": 6, "q": 5}, True,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", _MEMBER_CHANGES)
+@pytest.mark.parametrize("container", _CONTAINERS)
+def test_pyiceberg_misreads_changed_members_of_structs_that_it_casts_by_name(
+    lake: Ledger, container: str, change: str
+) -> None:
+    limit("PyIceberg", "misreads or cannot read members that were renamed")
+    text, inside, value_of, is_by_name = _CONTAINERS[container]
+    changes_at, wanted, is_misread = _MEMBER_CHANGES[change]
+    table = table_of(lake, {"id": "INT", "m": read_type(text.format(_MEMBERS))})
+    add_rows(table, "1.parquet", [{"id": 1, "m": value_of(_FILE_STRUCT)}])
+    changes = changes_at(("m", *inside))
+    warned = [each for each in table.plan(changes).warnings if "misreads or cannot" in each]
+    for each in changes:
+        table.alter([each])
+
+    rows = [{"id": 1, "m": value_of(wanted)}]
+    try:
+        found = StaticTable.from_metadata(newest(table)).scan().to_arrow().to_pylist()
+    except pa.ArrowTypeError:
+        found = []
+    assert (found != rows) is bool(warned) is (is_by_name and is_misread)
+    if warned:
+        path = ".".join(("m", *inside))
+        with pytest.raises(UnsupportedError, match=rf"would misread column {path}\.\w: .*\(q, r\)"):
+            table.at().to_arrow()
+        assert table.at().to_arrow(columns=["id"]).to_pylist() == [{"id": 1}]
+    else:
+        assert table.at().to_arrow().to_pylist() == rows
+    table.overwrite(table.data_files([str(write_rows(table, "2.parquet", rows))]))
+    assert table.at().to_arrow().to_pylist() == rows
+
+
+@pytest.mark.parametrize("is_promoted", [True, False])
+def test_renamed_members_of_an_imported_iceberg_table_are_rejected_by_name(
+    lake: Ledger, tmp_path: Path, *, is_promoted: bool
+) -> None:
+    member = NestedField(4, "q", LongType(), required=False)
+    inner = ListType(3, StructType(member), element_required=False)
+    column = NestedField(1, "m", ListType(2, inner, element_required=False), required=False)
+    source = created(tmp_path / "source", IcebergSchema(column))
+    rows = [{"m": [[{"q": 1}]]}]
+    source.append(pa.Table.from_pylist(rows, schema=schema_to_pyarrow(source.schema())))
+
+    def table() -> Table:
+        lake.import_table("shop.t", source.metadata_location)
+        if is_promoted:
+            lake.promote("shop.t")
+        return lake.table("shop.t")
+
+    if not is_promoted:
+        assert table().at().to_arrow().to_pylist() == rows
+    with source.update_schema() as update:
+        update.rename_column(("m", "element", "element", "q"), "x")
+    with pytest.raises(UnsupportedError, match=r"misread column m\.element\.element\.x: .*\(q\)"):
+        table().at().to_arrow()
 
 
 def test_pyiceberg_cannot_read_files_that_have_time_in_milliseconds(lake: Ledger) -> None:

@@ -30,7 +30,7 @@ from ledger.cli import main
 from ledger.model import read_type
 from tests.projections.delta.importing.test_following import add, info, metadata, write
 from tests.projections.delta.importing.writing import Life
-from tests.readers.lakehouse import add_rows, folder_of
+from tests.readers.lakehouse import add_rows, folder_of, without_ids
 
 STRUCT = "ROW<p INT, q ARRAY<ROW<x INT, y INT>>>"
 MAP = "MAP<STRING NOT NULL, ROW<v INT>>"
@@ -283,6 +283,91 @@ def test_mapped_columns_are_read_before_and_after_a_promotion(
     table.alter([RenameColumn(("a",), "b")])
     table.alter([AddColumn(("a",), "INT")])
     assert rows_of(table) == [{"b": value, "a": None}]
+
+
+def array_of(element: Any) -> dict[str, Any]:
+    return {"type": "array", "elementType": element, "containsNull": True}
+
+
+def map_of(key: Any, value: Any) -> dict[str, Any]:
+    return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
+
+
+PHYSICAL = {"type": "struct", "fields": [mapped("x", "long", 2, "col-2")]}
+OTHER = {"type": "struct", "fields": [mapped("y", "long", 3, "y")]}
+IN_FILE = pa.struct([with_id("col-2", pa.int64(), 2)])
+IN_CONTAINERS: dict[str, tuple[Any, pa.DataType, Callable[[str], Any], str]] = {
+    "list in a list": (
+        array_of(array_of(PHYSICAL)), pa.list_(pa.list_(IN_FILE)), lambda name: [[{name: 1}]],
+        "element.element.x",
+    ),
+    "list in a map": (
+        map_of("string", array_of(PHYSICAL)), pa.map_(pa.string(), pa.list_(IN_FILE)),
+        lambda name: [("k", [{name: 1}])], "value.element.x",
+    ),
+    "map in a list": (
+        array_of(map_of("string", PHYSICAL)), pa.list_(pa.map_(pa.string(), IN_FILE)),
+        lambda name: [[("k", {name: 1})]], "element.value.x",
+    ),
+    "key": (
+        map_of(PHYSICAL, "long"), pa.map_(IN_FILE, pa.int64()), lambda name: [({name: 1}, 2)],
+        "key.x",
+    ),
+    "list in a key": (
+        map_of(array_of(PHYSICAL), "long"), pa.map_(pa.list_(IN_FILE), pa.int64()),
+        lambda name: [([{name: 1}], 2)], "key.element.x",
+    ),
+    "key of a struct": (
+        map_of(PHYSICAL, OTHER), pa.map_(IN_FILE, pa.struct([with_id("y", pa.int64(), 3)])),
+        lambda name: [({name: 1}, {"y": 2})], "",
+    ),
+    "list": (array_of(PHYSICAL), pa.list_(IN_FILE), lambda name: [{name: 1}], ""),
+    "value": (
+        map_of("string", PHYSICAL), pa.map_(pa.string(), IN_FILE), lambda name: [("k", {name: 1})],
+        "",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("has_ids", [True, False])
+@pytest.mark.parametrize("container", IN_CONTAINERS)
+def test_members_that_pyiceberg_finds_by_name_are_read_or_rejected(
+    lake: Ledger, tmp_path: Path, container: str, *, has_ids: bool
+) -> None:
+    data_type, kind, value_of, misread = IN_CONTAINERS[container]
+    folder = tmp_path / "source"
+    folder.mkdir()
+    schema = pa.schema([with_id("id", pa.int64(), 9), with_id("col-1", kind, 1)])
+    arrays = [pa.array([1], pa.int64()), pa.array([value_of("col-2")], kind)]
+    rows = pa.table(arrays, schema=schema if has_ids else without_ids(schema))
+    parquet.write_table(rows, folder / "f.parquet")
+    columns = [mapped("id", "long", 9, "id"), mapped("m", data_type, 1, "col-1")]
+    protocol = {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}
+    mapping = {**MAPPING, "delta.columnMapping.maxColumnId": "9"}
+    write(folder, 0, info(1), protocol, metadata(*columns, configuration=mapping))
+    size = (folder / "f.parquet").stat().st_size
+    write(folder, 1, info(2), add("f.parquet", size=size, stats='{"numRecords":1}'))
+    lake.import_table("shop.t", str(folder), format_name="delta")
+
+    def check(table: Table) -> None:
+        if misread:
+            with pytest.raises(
+                UnsupportedError, match=rf"misread column m\.{misread}: .*\(col-2\)"
+            ):
+                table.at().to_arrow()
+            assert table.at().to_arrow(columns=["id"]).to_pylist() == [{"id": 1}]
+        else:
+            assert table.at().to_arrow().to_pylist() == [{"id": 1, "m": value_of("x")}]
+
+    check(lake.table("shop.t"))
+    lake.promote("shop.t")
+    table = lake.table("shop.t")
+    check(table)
+    declared = SetOption("ledger.formats", "delta,iceberg")
+    warned = [each for each in table.plan([declared]).warnings if "were renamed" in each]
+    assert [each.partition(": ")[0] for each in warned] == [f"column m.{misread}"] * bool(misread)
+    table.alter([declared])
+    check(table)
 
 
 def test_a_file_with_the_older_files_names_is_read(lake: Ledger) -> None:
