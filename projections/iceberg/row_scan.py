@@ -12,7 +12,7 @@ from __future__ import annotations
 import atexit
 import io
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
@@ -30,6 +30,7 @@ from pyiceberg.io.fsspec import FsspecInputFile
 from pyiceberg.manifest import FileFormat
 from pyiceberg.schema import Accessor, Schema
 from pyiceberg.table import DataScan, FileScanTask
+from pyiceberg.table.metadata import TableMetadata
 
 from ledger.files.live import find_lost_file_names, is_position_delete_file, read_named_data_files
 from ledger.locations import below
@@ -281,8 +282,29 @@ def _check_footer(body: Any) -> None:
 
 
 def _check_pages(body: Any) -> None:
-    for _ in pq.ParquetFile(body).iter_batches():
+    for _ in pq.ParquetFile(body).iter_batches(use_threads=False):
         pass
+
+
+def with_optional_columns(metadata: TableMetadata, field_ids: Container[int]) -> TableMetadata:
+    """Return metadata in which some top-level columns are nullable in every schema.
+
+    PyIceberg rejects a file without a NOT NULL column, even if its partition has the value.
+    """
+    schemas = [
+        Schema(
+            *(
+                each.model_copy(update={"required": False}) if each.field_id in field_ids else each
+                for each in schema.fields
+            ),
+            schema_id=schema.schema_id,
+            identifier_field_ids=[
+                each for each in schema.identifier_field_ids if each not in field_ids
+            ],
+        )
+        for schema in metadata.schemas
+    ]
+    return metadata.model_copy(update={"schemas": schemas})
 
 
 _OF_THE_SAME_FILES = {"selected_fields", "case_sensitive", "options", "limit"}
@@ -295,15 +317,23 @@ class RowScan(LedgerScan):
     Args:
         location: The table's location.
         residuals: By the URI of each data file to read, the filter left to apply to its rows.
+        doubles: By the URI of a data file, its DOUBLE partition values, by their place in its
+            partition: PyIceberg reads those of manifests as FLOAT.
         scan: The arguments of PyIceberg's scan.
     """
 
     def __init__(
-        self, *, location: str, residuals: Mapping[str, BooleanExpression], **scan: Any
+        self,
+        *,
+        location: str,
+        residuals: Mapping[str, BooleanExpression],
+        doubles: Mapping[str, Mapping[int, Any]],
+        **scan: Any,
     ) -> None:
         super().__init__(**scan)
         self._location = location
         self._residuals = residuals
+        self._doubles = doubles
 
     def plan_files(self) -> Iterable[FileScanTask]:
         """Return the files to read, each with the deletes that apply to it.
@@ -328,6 +358,9 @@ class RowScan(LedgerScan):
                 f"place, or changed since: remove {self._location}/metadata, then read again",
                 missing[0],
             )
+        for each in found:
+            for place, value in self._doubles[each.file.file_path].items():
+                each.file.partition[place] = value
         return found
 
     def filter(self, expr: str | BooleanExpression) -> RowScan:
@@ -336,7 +369,11 @@ class RowScan(LedgerScan):
         narrowed = {path: e.And(each, also) for path, each in self._residuals.items()}
         row_filter = e.And(self.row_filter, also)
         scan: RowScan = self._replace_scan_properties(
-            RowScan, location=self._location, row_filter=row_filter, residuals=narrowed
+            RowScan,
+            location=self._location,
+            row_filter=row_filter,
+            residuals=narrowed,
+            doubles=self._doubles,
         )
         return scan
 
@@ -344,7 +381,11 @@ class RowScan(LedgerScan):
         """Return this scan with changed properties; those that change its files go to PyIceberg."""
         if overrides.keys() <= _OF_THE_SAME_FILES:
             return self._replace_scan_properties(
-                RowScan, location=self._location, residuals=self._residuals, **overrides
+                RowScan,
+                location=self._location,
+                residuals=self._residuals,
+                doubles=self._doubles,
+                **overrides,
             )
         return self._replace_scan_properties(LedgerScan, **overrides)
 

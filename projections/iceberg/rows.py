@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
+from msgspec import UnsetType
 
 import projections.iceberg.position as positions
 from ledger.decide.format_rules import Refusal, declared_rules, refused_retyping
@@ -16,11 +17,15 @@ from ledger.model.errors import (
     StoreError,
     UnsupportedError,
 )
+from ledger.model.file_change import FileChange, PartitionValue
+from ledger.model.iceberg_layout import PartitionField, spec_by_id
 from ledger.model.messages import name_hint
 from ledger.model.schema import Schema as LedgerSchema
+from ledger.model.single_values import decode_value
 from ledger.model.types import (
     DataType,
     DecimalType,
+    DoubleType,
     RowType,
     TypePlace,
     parts_of,
@@ -91,6 +96,7 @@ def scan(
             refuse_lost_deletes,
             row_filter,
             table_uri,
+            with_optional_columns,
         )
     except ImportError as error:
         raise MissingDependencyError(
@@ -123,6 +129,8 @@ def scan(
         in_files = schemas_in_files(read, _as_owned(at.state), table.past)
         _refuse_misread_members(table, structs, in_files)
     metadata, made = _metadata_at(table, at, plan)
+    if lacking := _required_columns_outside_files(at, plan):
+        metadata = with_optional_columns(metadata, lacking)
     schema = metadata.schema()
     files = RowFiles(table.file_access, made, table.reached)
     refuse_lost_deletes(table, (each.file for each in plan.files), files)
@@ -138,7 +146,43 @@ def scan(
             # PyIceberg never plans a file without rows.
             if each.file.content == "data" and each.file.record_count
         },
+        doubles={
+            table_uri(table, each.file.path): _double_partition_values(at, each.file)
+            for each in plan.files
+        },
     )
+
+
+def _double_partition_values(at: TableAt, file: FileChange) -> dict[int, Any]:
+    """Return the DOUBLE values in a file's partition, by their place in it."""
+    doubles = {
+        each.id for each in walk_fields(at.schema.fields) if isinstance(each.type, DoubleType)
+    }
+    found = {}
+    for place, (each, value) in enumerate(_partition_pairs(at, file)):
+        if each.transform == "identity" and each.source_id in doubles:
+            found[place] = decode_value(value, DoubleType())
+    return found
+
+
+def _required_columns_outside_files(at: TableAt, plan: FilePlan) -> set[int]:
+    """Return the NOT NULL columns that some planned file may have in its partition only."""
+    required = {each.id for each in at.schema.fields if not each.type.nullable}
+    found = set()
+    for each in plan.files:
+        counts = each.file.value_counts
+        counted = set() if isinstance(counts, UnsetType) else set(counts)
+        for field, value in _partition_pairs(at, each.file):
+            if field.transform == "identity" and value is not None:
+                found |= {field.source_id} & required - counted
+    return found
+
+
+def _partition_pairs(
+    at: TableAt, file: FileChange
+) -> Iterator[tuple[PartitionField, PartitionValue]]:
+    spec = spec_by_id(at.state.specs, file.spec_id)
+    return zip(spec.fields, file.partition, strict=True)
 
 
 def _metadata_at(

@@ -85,18 +85,64 @@ def test_every_type_of_a_delta_table_is_read(lake: Ledger, *, has_ids: bool) -> 
     assert rows_of(table) == [full, empty]
 
 
-@pytest.mark.parametrize("key", ["INT", "STRING", "DATE", "BOOLEAN", "DECIMAL(9, 2)"])
-def test_partition_values_come_from_the_log(lake: Ledger, key: str) -> None:
-    texts = {"INT": "7", "STRING": "a", "DATE": "2024-01-02", "BOOLEAN": "true"}
-    values = {"INT": 7, "STRING": "a", "DATE": dt.date(2024, 1, 2), "BOOLEAN": True}
-    options = {"ledger.formats": "delta"}
-    schema = Schema.of({"id": "INT", "k": key}, partition_keys=["k"], options=options)
+PARTITION_KEYS: dict[str, tuple[str, Any]] = {
+    "INT": ("7", 7),
+    "STRING": ("a", "a"),
+    "DATE": ("2024-01-02", dt.date(2024, 1, 2)),
+    "BOOLEAN": ("true", True),
+    "DECIMAL(9, 2)": ("1.50", Decimal("1.50")),
+    "DOUBLE": ("0.1", 0.1),
+    "FLOAT": ("0.5", 0.5),
+}
+
+
+@pytest.mark.parametrize("formats", ["delta", "delta,iceberg", "iceberg"])
+@pytest.mark.parametrize("nullability", ["", " NOT NULL"])
+@pytest.mark.parametrize("key", PARTITION_KEYS)
+def test_partition_values_come_from_the_log(
+    lake: Ledger, key: str, nullability: str, formats: str
+) -> None:
+    text, value = PARTITION_KEYS[key]
+    options = {"ledger.formats": formats}
+    columns = {"id": "INT", "k": f"{key}{nullability}"}
+    schema = Schema.of(columns, partition_keys=["k"], options=options)
     table = lake.create_table("shop.t", schema)
-    folder = folder_of(table) / f"k={texts.get(key, '1.50')}"
+    folder = folder_of(table) / f"k={text}"
     folder.mkdir(parents=True)
     parquet.write_table(pa.table({"id": pa.array([1], pa.int32())}), folder / "1.parquet")
     table.add_files([str(folder)])
-    assert rows_of(table) == [{"id": 1, "k": values.get(key, Decimal("1.50"))}]
+    assert rows_of(table) == [{"id": 1, "k": value}]
+    literal = text if key in {"INT", "BOOLEAN", "DOUBLE", "FLOAT", "DECIMAL(9, 2)"} else f"'{text}'"
+    for where, count in ((f"k = {literal}", 1), (f"k <> {literal}", 0), ("k is null", 0)):
+        assert table.at().to_arrow(where=where).num_rows == count
+    assert table.at().scan().filter(f"k == {literal}").to_arrow()["k"].to_pylist() == [value]
+    assert table.at().scan().update(limit=1).to_arrow()["k"].to_pylist() == [value]
+
+
+@pytest.mark.parametrize("text", ["0.1", "-0.1", "1.0E-5", "1E300", "Infinity", "NaN", "0.5", None])
+@pytest.mark.parametrize("is_nullable", [True, False])
+def test_a_double_partition_of_an_imported_delta_table_has_its_own_values(
+    lake: Ledger, tmp_path: Path, text: str | None, *, is_nullable: bool
+) -> None:
+    folder = tmp_path / "source"
+    folder.mkdir()
+    parquet.write_table(pa.table({"id": pa.array([1])}), folder / "f.parquet")
+    fields = [
+        {"name": "id", "type": "long", "nullable": True, "metadata": {}},
+        {"name": "p", "type": "double", "nullable": is_nullable or text is None, "metadata": {}},
+    ]
+    protocol = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
+    write(folder, 0, info(1), protocol, metadata(*fields, partitionColumns=["p"]))
+    size = (folder / "f.parquet").stat().st_size
+    more = {"partitionValues": {"p": text}, "stats": '{"numRecords":1}'}
+    write(folder, 1, info(2), add("f.parquet", size=size, **more))
+    lake.import_table("shop.t", str(folder), format_name="delta")
+    wanted = [{"id": 1, "p": None if text is None else float(text)}]
+    assert repr(rows_of(lake.table("shop.t"))) == repr(wanted)
+    lake.promote("shop.t")
+    assert repr(rows_of(lake.table("shop.t"))) == repr(wanted)
+    lake.table("shop.t").alter([SetOption("ledger.formats", "delta,iceberg")])
+    assert repr(rows_of(lake.table("shop.t"))) == repr(wanted)
 
 
 @pytest.mark.parametrize("has_ids", [True, False])
