@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
+from struct import pack, unpack
 from typing import Any
 
 import msgspec
@@ -47,6 +48,8 @@ _LAST_MICROSECOND = 999
 """Microseconds that Spark cuts from upper bounds of timestamps."""
 _FLOAT_DIGITS = 17
 """Digits that distinguish any two floats: a number with more of them was not a float."""
+_FLOAT_32_DIGITS = 9
+"""The same for floats of 32 bits."""
 _FLOAT_PRECISION = 2**51
 """Inverse of the relative error of a decimal that a writer divided as floats: up to two units."""
 _MOST_PLACES = 2 * 38
@@ -277,9 +280,30 @@ def _text_span(value: Any, _type: object) -> _Span:
     return text, text
 
 
-def _float_span(value: Any, _type: object) -> _Span | None:
+def _float_span(value: Any, data_type: t.FloatType | t.DoubleType) -> _Span | None:
+    """Return the numbers that a text may stand for.
+
+    A DOUBLE column may have files from when it was FLOAT, and the log has their bounds as texts of
+    FLOAT: 0.1 for 0.10000000149011612.
+    """
     number = float(value)
-    return None if math.isnan(number) else (number, number)
+    if math.isnan(number):
+        return None
+    narrow = _to_float_32(number)
+    if isinstance(data_type, t.DoubleType) and narrow is not None:
+        digits = len(Decimal(str(value)).normalize().as_tuple().digits)
+        if digits <= _FLOAT_32_DIGITS and float(f"{narrow:.{digits}g}") == number:
+            return min(number, narrow), max(number, narrow)
+    return number, number
+
+
+def _to_float_32(number: float) -> float | None:
+    """Return the nearest float of 32 bits; None if all are smaller."""
+    try:
+        found: float = unpack("<f", pack("<f", number))[0]
+    except OverflowError:
+        return None
+    return found
 
 
 def _whole_span(value: Any, _type: object) -> _Span | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from datetime import UTC, date, datetime
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from attrs import frozen
 from deltalake import DeltaTable, write_deltalake
-from hypothesis import given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from ledger import Table
@@ -433,3 +434,33 @@ def test_a_struct_with_members_that_have_no_statistics_is_read(tmp_path: Path) -
     table = table_of(checkpointed(tmp_path / "t", place, [added], parsed))
     assert len(table.at().plan("d = 4").files) == 1
     assert not table.at().plan("d = 5").files
+
+
+@example(float(2**128 - 2**104), 8, "text")
+@given(st.floats(width=32, allow_nan=False), st.integers(1, 9), st.sampled_from(["text", "number"]))
+def test_a_bound_of_a_double_holds_the_float_that_an_older_file_has(
+    value: float, digits: int, form: str
+) -> None:
+    text = f"{value:.{digits}g}"
+    try:
+        assume(struct.unpack("<f", struct.pack("<f", float(text))) == (value,))
+    except OverflowError:
+        assume(condition=False)
+    said = float(text) if form == "number" else Decimal(text)
+    lower, upper = (bound_of(said, t.DoubleType(), upper=upper) for upper in (False, True))
+    assert isinstance(lower, float)
+    assert isinstance(upper, float)
+    assert lower <= value <= upper
+    assert lower <= float(text) <= upper
+
+
+@given(st.floats(allow_nan=False))
+def test_a_bound_of_a_double_that_no_float_has_is_exact(value: float) -> None:
+    lower, upper = (
+        bound_of(Decimal(repr(value)), t.DoubleType(), upper=upper) for upper in (False, True)
+    )
+    assert isinstance(lower, float)
+    assert isinstance(upper, float)
+    assert lower <= value <= upper
+    if len(Decimal(repr(value)).normalize().as_tuple().digits) > 9:
+        assert lower == value == upper
