@@ -10,6 +10,9 @@ from msgspec import UnsetType
 
 import projections.iceberg.position as positions
 from ledger.decide.format_rules import Refusal, declared_rules, refused_retyping
+from ledger.files.bounds import FooterColumn
+from ledger.files.footers import existing_footers
+from ledger.locations import below
 from ledger.model.errors import (
     ColumnNotFoundError,
     InvalidInputError,
@@ -23,10 +26,15 @@ from ledger.model.messages import name_hint
 from ledger.model.schema import Schema as LedgerSchema
 from ledger.model.single_values import decode_value
 from ledger.model.types import (
+    BigIntType,
     DataType,
+    DateType,
     DecimalType,
     DoubleType,
+    IntType,
     RowType,
+    SmallIntType,
+    TinyIntType,
     TypePlace,
     parts_of,
     type_places,
@@ -57,7 +65,10 @@ from projections.materialising import ignore_progress, outputs_of, target_state
 from projections.outputs import MemoryOutputs
 from projections.reader_limits import PlaceKey, place_key
 
+_TYPE_CHANGES = "delta.typeChanges"
+
 if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
     from pyiceberg.schema import Schema
     from pyiceberg.table import DataScan
     from pyiceberg.table.metadata import TableMetadata
@@ -226,11 +237,63 @@ def _reading_problems(table: TableHandle, at: TableAt, plan: FilePlan) -> Iterat
             yield Refusal(f"column {place.name}", rule, "take another type")
     files = [each.file for each in plan.files]
     yield from reading_name_problems(schema, files, _as_owned(at.state), table.past)
+    if _lacks_older_types(at.state):
+        yield from _unknown_retyping_problems(table, at, files)
     places = {each.field.id: each for each in type_places(schema.fields) if each.field}
     for older in table.past.schemas({each.schema_id for each in files} - {schema.id}):
         for field in walk_fields(older.fields):
             if (now := places.get(field.id)) is not None:
                 yield from _retyping_problems(now.name, field.type, now.type, version)
+
+
+def _lacks_older_types(state: TableState) -> bool:
+    """Return whether only the files tell an older type, from a version that was not imported."""
+    origin = state.origin
+    if not isinstance(origin, DeltaOrigin):
+        return False
+    return origin.oldest_version > 0 and _TYPE_CHANGES in origin.metadata
+
+
+def _unknown_retyping_problems(
+    table: TableHandle, at: TableAt, files: Iterable[FileChange]
+) -> Iterator[Refusal]:
+    """Yield the whole numbers and dates in a source's files that PyIceberg does not read."""
+    origin = _as_owned(at.state).origin
+    names, last = origin.physical_names, origin.last_physical_schema_id
+    paths = {below(table.location, each.path) for each in files if each.schema_id <= last}
+    whole = RowType(at.schema.fields)
+
+    def open_file(uri: str) -> tuple[AbstractFileSystem, str]:
+        return table.file_access.open(table.reached(uri))
+
+    for _, footer in existing_footers(sorted(paths), open_file):
+        yield from _member_retyping_problems("", footer.columns, whole, names)
+
+
+def _member_retyping_problems(
+    around: str, columns: Iterable[FooterColumn], data_type: DataType, names: Mapping[int, str]
+) -> Iterator[Refusal]:
+    """Yield the whole numbers and dates among columns of a file that PyIceberg does not read.
+
+    Args:
+        around: The name before those of the columns, with a dot.
+        columns: The members of a struct, the element of a list, or the key and value of a map.
+        data_type: The type around them.
+        names: The names of columns in the file, by field id.
+    """
+    parts = parts_of(data_type)
+    in_file = dict(zip((part.name for part in parts), columns, strict=False))
+    if isinstance(data_type, RowType):
+        in_file = {each.name: each for each in columns}
+    for part in parts:
+        column = in_file.get(names.get(part.field.id, part.name) if part.field else part.name)
+        if column is None:
+            continue
+        name = f"{around}{part.name}"
+        if isinstance(column.type, TinyIntType | SmallIntType | IntType | BigIntType | DateType):
+            yield from _retyping_problems(name, column.type, part.type, 2)
+        else:
+            yield from _member_retyping_problems(f"{name}.", column.members, part.type, names)
 
 
 def _structs_read_by_name(
@@ -295,7 +358,7 @@ def _retyping_problems(
             yield from _retyping_problems(f"{name}.{old.name}", old.type, new.type, version)
     elif not (
         can_promote(before, after, format_version=version) or _is_wider_decimal(before, after)
-    ):
+    ) or (isinstance(before, DateType) and not isinstance(after, DateType)):
         rule = "files from before the change are not read as the new type"
         yield refused_retyping(f"column {name}", before, after, rule)
 

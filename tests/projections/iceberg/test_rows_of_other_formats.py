@@ -28,7 +28,13 @@ from ledger import (
 )
 from ledger.cli import main
 from ledger.model import read_type
-from tests.projections.delta.importing.test_following import add, info, metadata, write
+from tests.projections.delta.importing.test_following import (
+    add,
+    info,
+    metadata,
+    parquet_rows,
+    write,
+)
 from tests.projections.delta.importing.writing import Life
 from tests.readers.lakehouse import add_rows, folder_of, without_ids
 
@@ -414,6 +420,77 @@ def test_members_that_pyiceberg_finds_by_name_are_read_or_rejected(
     assert [each.partition(": ")[0] for each in warned] == [f"column m.{misread}"] * bool(misread)
     table.alter([declared])
     check(table)
+
+
+WIDENED: list[tuple[str, pa.DataType, Any, str, Any]] = [
+    ("integer", pa.int32(), 1, "double", None),
+    ("integer", pa.int32(), 1, "decimal(12,2)", None),
+    ("long", pa.int64(), 1, "decimal(22,2)", None),
+    ("date", pa.date32(), dt.date(2024, 1, 2), "timestamp_ntz", None),
+    ("integer", pa.int32(), 1, "long", 1),
+    ("float", pa.float32(), 0.5, "double", 0.5),
+    ("decimal(6,2)", pa.decimal128(6, 2), Decimal("1.25"), "decimal(12,4)", Decimal("1.25")),
+]
+IN_DELTA_TYPES: dict[
+    str, tuple[Callable[[Any], Any], Callable[[pa.DataType], pa.DataType], Callable[[Any], Any]]
+] = {
+    "a": (lambda kind: kind, lambda kind: kind, lambda value: value),
+    "a.element": (array_of, pa.list_, lambda value: [value]),
+    "a.value": (
+        lambda kind: map_of("string", kind),
+        lambda kind: pa.map_(pa.string(), kind),
+        lambda value: [("k", value)],
+    ),
+    "a.x": (
+        lambda kind: {"type": "struct", "fields": [mapped("x", kind, 2, "col-2")]},
+        lambda kind: pa.struct([("col-2", kind)]),
+        lambda value: {"col-2": value},
+    ),
+}
+
+
+@pytest.mark.parametrize("is_promoted", [True, False])
+@pytest.mark.parametrize("inside", IN_DELTA_TYPES)
+@pytest.mark.parametrize("widened", WIDENED, ids=lambda each: f"{each[0]} to {each[3]}")
+def test_a_type_of_a_version_that_was_not_imported_is_rejected_by_name(
+    lake: Ledger,
+    tmp_path: Path,
+    widened: tuple[str, pa.DataType, Any, str, Any],
+    inside: str,
+    *,
+    is_promoted: bool,
+) -> None:
+    before, arrow, value, after, wanted = widened
+    type_of, arrow_of, value_of = IN_DELTA_TYPES[inside]
+    folder = tmp_path / "source"
+    folder.mkdir()
+    column = pa.array([value_of(value)], arrow_of(arrow))
+    parquet.write_table(pa.table({"col-1": column}), folder / "f.parquet")
+    added = add("f.parquet", size=(folder / "f.parquet").stat().st_size, stats='{"numRecords":1}')
+    features = ["typeWidening", "timestampNtz", "columnMapping"]
+    versions = {"minReaderVersion": 3, "minWriterVersion": 7}
+    protocol = {**versions, "readerFeatures": features, "writerFeatures": features}
+    field = mapped("a", type_of(after), 1, "col-1")
+    changes = [{"fromType": before, "toType": after}]
+    path = {"element": "element", "value": "value"}.get(inside.partition(".")[2])
+    if path is not None:
+        changes = [{**changes[0], "fieldPath": path}]
+    owner = field["type"]["fields"][0] if inside == "a.x" else field
+    owner["metadata"]["delta.typeChanges"] = changes
+    mapping = {**MAPPING, "delta.columnMapping.maxColumnId": "2"}
+    # The log begins after the widening, as one that was cleaned up does.
+    (folder / "_delta_log").mkdir()
+    whole = [{"protocol": protocol}, metadata(field, configuration=mapping), added]
+    parquet_rows(folder / f"_delta_log/{5:020d}.checkpoint.parquet", whole)
+    lake.import_table("shop.t", str(folder), format_name="delta")
+    if is_promoted:
+        lake.promote("shop.t")
+    if wanted is not None:
+        found = value_of(wanted) if inside != "a.x" else {"x": wanted}
+        assert rows_of(lake.table("shop.t")) == [{"a": found}]
+        return
+    with pytest.raises(UnsupportedError, match=rf"column {inside} from \w+ to \w+.*files from"):
+        lake.table("shop.t").at().to_arrow()
 
 
 def test_a_file_with_the_older_files_names_is_read(lake: Ledger) -> None:
