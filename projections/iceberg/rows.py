@@ -10,6 +10,7 @@ from msgspec import UnsetType
 
 import projections.iceberg.position as positions
 from ledger.decide.format_rules import Refusal, declared_rules, refused_retyping
+from ledger.decide.name_mapping import NAME_MAPPING, learn_names, named_parts
 from ledger.files.bounds import FooterColumn
 from ledger.files.footers import existing_footers
 from ledger.locations import below
@@ -56,9 +57,10 @@ from projections.iceberg.position import RENDERER, IcebergPosition, Names
 from projections.iceberg.project import Projection
 from projections.iceberg.rules import (
     RULES,
+    name_clashes,
     name_problems,
-    reading_name_problems,
     schemas_in_files,
+    schemas_read_by_name,
     type_problems,
 )
 from projections.materialising import ignore_progress, outputs_of, target_state
@@ -202,7 +204,23 @@ def _metadata_at(
     """Return the metadata to read planned files with, and files generated in memory."""
     if not _is_declared(at.state):
         _refuse_unreadable(table, at, plan)
+        metadata, made = _render_metadata_at(table, at)
+        return _with_names_in_files(metadata, _schemas_read_by_name(table, at, plan)), made
     return _published_metadata_at(table, at) or _render_metadata_at(table, at)
+
+
+def _schemas_read_by_name(table: TableHandle, at: TableAt, plan: FilePlan) -> list[LedgerSchema]:
+    data = [each.file for each in plan.files if each.file.content == "data"]
+    return schemas_read_by_name(data, _as_owned(at.state), table.past)
+
+
+def _with_names_in_files(metadata: TableMetadata, schemas: list[LedgerSchema]) -> TableMetadata:
+    """Return metadata whose name mapping gives each name the field that planned files mean."""
+    if not schemas:
+        return metadata
+    known = metadata.properties.get(NAME_MAPPING)
+    names = {NAME_MAPPING: learn_names(known, map(named_parts, schemas))}
+    return metadata.model_copy(update={"properties": {**metadata.properties, **names}})
 
 
 def _is_declared(state: TableState) -> bool:
@@ -236,7 +254,8 @@ def _reading_problems(table: TableHandle, at: TableAt, plan: FilePlan) -> Iterat
             rule = f"other formats keep a {place.type.root} in files in another way"
             yield Refusal(f"column {place.name}", rule, "take another type")
     files = [each.file for each in plan.files]
-    yield from reading_name_problems(schema, files, _as_owned(at.state), table.past)
+    *older_names, last = _schemas_read_by_name(table, at, plan) or [schema]
+    yield from name_clashes(last, older_names)
     if _lacks_older_types(at.state):
         yield from _unknown_retyping_problems(table, at, files)
     places = {each.field.id: each for each in type_places(schema.fields) if each.field}

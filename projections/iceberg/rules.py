@@ -408,33 +408,23 @@ def file_name_problems(
     yield from name_clashes(schema, history.schemas(_ids_after_source(state, held)))
 
 
-def reading_name_problems(
-    schema: Schema, files: Collection[FileChange], state: TableState, history: History
-) -> Iterator[Refusal]:
-    """Yield the names for which some live files without field ids mean other fields than a schema.
+def schemas_read_by_name(
+    files: Collection[FileChange], state: TableState, history: History
+) -> list[Schema]:
+    """Return the schemas of the files that may have no field ids, oldest first.
 
     Args:
-        schema: The schema to read them with.
-        files: The files, under whatever formats they were added.
+        files: Data files.
         state: The table.
         history: The table's history.
+
+    Returns:
+        The schemas, with the column names in the files.
     """
-    named = [each for each in files if is_read_by_name(each)]
-    used = {each.id: each for each in history.schemas({each.schema_id for each in named})}
-    yield from _physical_name_problems(state, used.values(), history)
-    own = _ids_after_source(state, used)
-    other_names = {
-        (each.schema_id, tuple(sorted(each.column_names.items())))
-        for each in named
-        if not isinstance(each.column_names, UnsetType)
-    }
-    yield from name_clashes(
-        schema,
-        (
-            *(used[each] for each in sorted(own)),
-            *(with_column_names(used[each], dict(names)) for each, names in sorted(other_names)),
-        ),
-    )
+    last = state.origin.last_physical_schema_id
+    # Whether ids are in a source's file is unknown.
+    named = [each for each in files if is_read_by_name(each) or each.schema_id <= last]
+    return schemas_in_files(named, state, history)
 
 
 def schemas_in_files(

@@ -229,12 +229,16 @@ def test_a_widening_that_only_delta_reads_is_rejected_by_name(
 
 
 def test_a_name_of_two_columns_in_files_without_ids_is_rejected(lake: Ledger) -> None:
-    table = table_of(lake, id="INT", a="INT")
+    table = table_of(lake, "paimon", id="INT", a="INT")
     add_rows(table, "1.parquet", [{"id": 1, "a": 1}], has_ids=False)
     table.alter([DropColumn(("a",))])
     table.alter([AddColumn(("a",), "INT")])
+    assert rows_of(table) == [{"id": 1, "a": None}]
+    add_rows(table, "2.parquet", [{"id": 2, "a": 2}], has_ids=False)
     with pytest.raises(UnsupportedError, match="column a: the name would refer to field 2"):
         table.at().to_arrow()
+    table.delete_files(["1.parquet"])
+    assert rows_of(table) == [{"id": 2, "a": 2}]
 
 
 def test_reading_a_delta_table_writes_no_iceberg_files(
@@ -311,6 +315,53 @@ MAPPED: dict[str, tuple[dict[str, Any], pa.Field, Any]] = {
     "a list without ids": (mapped("a", LONG_LIST, 1, "c"), pa.field("c", LONGS), [5, 6]),
 }
 MAPPING = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "1"}
+
+
+@pytest.mark.parametrize("has_ids", [True, False])
+@pytest.mark.parametrize("source_has_ids", [True, False])
+@pytest.mark.parametrize("is_nested", [True, False])
+def test_a_new_column_may_have_the_physical_name_of_another(
+    lake: Ledger, tmp_path: Path, *, source_has_ids: bool, has_ids: bool, is_nested: bool
+) -> None:
+    def around(kind: pa.DataType, *, names_ids: bool) -> pa.Schema:
+        found = pa.schema([with_id("s", kind, 5)]) if is_nested else pa.schema(list(kind))
+        return found if names_ids else without_ids(found)
+
+    def wrapped(row: dict[str, Any]) -> dict[str, Any]:
+        return {"s": row} if is_nested else row
+
+    folder = tmp_path / "source"
+    folder.mkdir()
+    schema = around(pa.struct([with_id("a", pa.int64(), 1)]), names_ids=source_has_ids)
+    parquet.write_table(
+        pa.Table.from_pylist([wrapped({"a": 1})], schema=schema), folder / "f.parquet"
+    )
+    column = mapped("A", "long", 1, "a")
+    if is_nested:
+        column = mapped("s", {"type": "struct", "fields": [column]}, 5, "s")
+    protocol = {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}
+    mapping = {**MAPPING, "delta.columnMapping.maxColumnId": "5"}
+    write(folder, 0, info(1), protocol, metadata(column, configuration=mapping))
+    size = (folder / "f.parquet").stat().st_size
+    write(folder, 1, info(2), add("f.parquet", size=size, stats='{"numRecords":1}'))
+    lake.import_table("shop.t", str(folder), format_name="delta")
+    lake.promote("shop.t")
+    table = lake.table("shop.t")
+    path = ("s",) if is_nested else ()
+    table.alter([RenameColumn((*path, "A"), "z"), AddColumn((*path, "a"), "STRING")])
+    assert rows_of(table) == [wrapped({"z": 1, "a": None})]
+    own = table.at().schema
+    number = own.highest_field_id
+    members = pa.struct(
+        [with_id("a", pa.int64(), 1), with_id(f"col-{number}", pa.string(), number)]
+    )
+    new = folder_of(table) / "2.parquet"
+    new.parent.mkdir(parents=True, exist_ok=True)
+    rows = [wrapped({"a": 2, f"col-{number}": "n"})]
+    parquet.write_table(pa.Table.from_pylist(rows, schema=around(members, names_ids=has_ids)), new)
+    table.add_files([str(new)])
+    wanted = [wrapped({"z": 1, "a": None}), wrapped({"z": 2, "a": "n"})]
+    assert sorted(rows_of(table), key=repr) == sorted(wanted, key=repr)
 
 
 @pytest.mark.parametrize("files", MAPPED)
