@@ -102,15 +102,7 @@ def scan(
             position deletes name the location from which the ledger was copied or moved.
     """
     try:
-        from projections.iceberg.row_scan import (
-            LedgerScan,
-            RowFiles,
-            RowScan,
-            refuse_lost_deletes,
-            row_filter,
-            table_uri,
-            with_optional_columns,
-        )
+        import projections.iceberg.row_scan  # noqa: F401
     except ImportError as error:
         raise MissingDependencyError(
             f"rows are read by PyIceberg, which is not installed ({error}): pip install "
@@ -118,23 +110,50 @@ def scan(
         ) from error
     names = None if columns is None else (columns,) if isinstance(columns, str) else (*columns,)
     if isinstance(at.state.origin, IcebergOrigin):
-        if structs := _structs_read_by_name(at.schema, names):
-            # Its files may be of any schema: engines merge manifests.
-            schemas = at.state.origin.listed_schemas(at.schema).values()
-            _refuse_misread_members(table, structs, schemas)
-        metadata, made = _imported_metadata(table, at)
-        schema = metadata.schema()
-        return LedgerScan(
-            table_metadata=metadata,
-            io=RowFiles(table.file_access, made, table.reached),
-            row_filter=row_filter(parse_filter(where, at.schema), schema),
-            selected_fields=_selected_columns(names, schema),
-        )
+        return _scan_imported(table, at, at.state.origin, where, names)
     if table.location.startswith("memory://"):
         raise UnsupportedError(
             f"{table.identifier} is at {table.location}, which file readers cannot access: keep "
             "the ledger in a folder or in an object store to read rows"
         )
+    return _scan_planned(table, at, where, names)
+
+
+def _scan_imported(
+    table: TableHandle,
+    at: TableAt,
+    origin: IcebergOrigin,
+    where: Filter,
+    names: tuple[str, ...] | None,
+) -> DataScan:
+    from projections.iceberg.row_scan import LedgerScan, RowFiles, row_filter
+
+    if structs := _structs_read_by_name(at.schema, names):
+        # Its files may be of any schema: engines merge manifests.
+        schemas = origin.listed_schemas(at.schema).values()
+        _refuse_misread_members(table, structs, schemas)
+    metadata, made = _imported_metadata(table, at)
+    schema = metadata.schema()
+    return LedgerScan(
+        table_metadata=metadata,
+        io=RowFiles(table.file_access, made, table.reached),
+        row_filter=row_filter(parse_filter(where, at.schema), schema),
+        selected_fields=_selected_columns(names, schema),
+    )
+
+
+def _scan_planned(
+    table: TableHandle, at: TableAt, where: Filter, names: tuple[str, ...] | None
+) -> DataScan:
+    from projections.iceberg.row_scan import (
+        RowFiles,
+        RowScan,
+        refuse_lost_deletes,
+        row_filter,
+        table_uri,
+        with_optional_columns,
+    )
+
     # Before anything is written: an invalid filter needs no files.
     plan = at.plan(where)
     if structs := _structs_read_by_name(at.schema, names):
