@@ -259,9 +259,10 @@ def test_a_table_in_memory_is_rejected_with_a_reason() -> None:
 
 
 def test_a_table_that_is_not_icebergs_is_rejected_with_a_reason(lake: Ledger) -> None:
-    options = {"ledger.formats": "paimon"}
-    keyed = Schema.of({"id": "INT NOT NULL"}, primary_keys=["id"], options=options)
-    table = lake.create_table("shop.paimon", keyed)
+    options = {"ledger.formats": "paimon", "bucket": "1"}
+    columns = {"id": "INT NOT NULL"}
+    schema = Schema.of(columns, primary_keys=["id"], options=options)
+    table = lake.create_table("shop.paimon", schema)
     with pytest.raises(UnsupportedError, match=r"ledger\.formats"):
         table.at().to_arrow()
 
