@@ -185,29 +185,14 @@ def _read_move(value: object, path: str) -> Move:
     )
 
 
-def _read_move_of(names: Sequence[str], value: object, path: str) -> Move:
-    """Return the move of the column with this path; without names, of any column.
-
-    Raises:
-        InvalidChangeError: It is no move, or moves another column.
-    """
-    move = _read_move(value, path)
-    if names and names[-1] != move.field_name:
-        raise invalid_value_error(
-            f"{path}.fieldName", f"is {move.field_name!r}, but fieldNames end in {names[-1]!r}"
-        )
-    return move
-
-
 def read_add_column(obj: _Json, path: str) -> AddColumn:
     """Read `addColumn`."""
     move = obj.get("move")
-    names = _read_column_path(obj, path)
     return AddColumn(
-        names,
+        _read_column_path(obj, path),
         _read_type(obj, "dataType", path),
         read_optional_text(obj, "comment", path),
-        None if move is None else _read_move_of(names, move, f"{path}.move"),
+        None if move is None else _read_move(move, f"{path}.move"),
         read_optional_text(obj, "defaultValue", path),
         read_optional_number(obj, "fieldId", path),
     )
@@ -237,8 +222,12 @@ def read_update_type(obj: _Json, path: str) -> UpdateColumnType:
 
 def read_update_position(obj: _Json, path: str) -> UpdateColumnPosition:
     """Read `updateColumnPosition`."""
+    move = _read_move(obj.get("move"), f"{path}.move")
     names = read_texts(obj, "fieldNames", path)
-    move = _read_move_of(names, obj.get("move"), f"{path}.move")
+    if names and names[-1] != move.field_name:
+        raise invalid_value_error(
+            f"{path}.move.fieldName", f"is {move.field_name!r}, but fieldNames end in {names[-1]!r}"
+        )
     # The path of a top-level column adds nothing to the move itself.
     return UpdateColumnPosition(move, names if len(names) > 1 else ())
 
@@ -276,11 +265,10 @@ def read_drop_column(obj: _Json, path: str) -> DropColumn:
 def read_undrop_column(obj: _Json, path: str) -> UndropColumn:
     """Read `undropColumn`."""
     move = obj.get("move")
-    names = read_texts(obj, "fieldNames", path)
     return UndropColumn(
-        names,
+        read_texts(obj, "fieldNames", path),
         read_optional_number(obj, "fieldId", path),
-        None if move is None else _read_move_of(names, move, f"{path}.move"),
+        None if move is None else _read_move(move, f"{path}.move"),
     )
 
 

@@ -221,20 +221,18 @@ def test_the_path_of_a_moved_top_level_column_is_its_name() -> None:
     assert change == UpdateColumnPosition(Move("x", "FIRST"))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"type": "addColumn", "fieldNames": ["q"], "dataType": "INT"},
-        {"type": "addColumn", "fieldNames": ["r", "q"], "dataType": "INT"},
-        {"type": "undropColumn", "fieldNames": ["q"]},
-        {"type": "updateColumnPosition", "fieldNames": ["r", "q"]},
-    ],
-)
-def test_a_move_of_another_column_is_rejected(change: dict[str, Any]) -> None:
+@pytest.mark.parametrize("kind", ["addColumn", "undropColumn"])
+def test_the_name_in_the_move_of_a_new_column_means_nothing_as_in_paimon(kind: str) -> None:
     move = {"fieldName": "other", "type": "FIRST"}
+    change = {"type": kind, "fieldNames": ["q"], "dataType": "INT", "move": move}
+    assert schema_change_from_json(change)
+
+
+def test_the_move_of_another_column_is_rejected() -> None:
+    move = {"fieldName": "other", "type": "FIRST"}
+    change = {"type": "updateColumnPosition", "fieldNames": ["r", "q"], "move": move}
     with pytest.raises(InvalidChangeError, match=r"^\$\.move\.fieldName: is 'other', but .* 'q'"):
-        schema_change_from_json(change | {"move": move})
-    schema_change_from_json(change | {"move": move | {"fieldName": "q"}})
+        schema_change_from_json(change)
 
 
 def test_a_schema_says_where_it_cannot_be_read() -> None:
