@@ -74,7 +74,7 @@ def test_what_is_long_shows_its_beginning_and_how_much_there_is(table: Table) ->
         "Undoing(['will drop column c0', 'will dr",
         "Undoing(['will drop column c0', 'will dr",
         "TableDiff(versions 0 to 2: [('field 2', ",
-        "Blames(['column id', 'column <b>', 'colu",
+        "Blames(['column id', 'column `<b>`', 'co",
         "Entry(shop.orders version 1 by ann: ['ad",
         "Step(version 1: ['added column c0 INT (i",
     ]

@@ -14,6 +14,7 @@ from ledger.decide.name_mapping import NAME_MAPPING, learn_names, named_parts
 from ledger.files.bounds import FooterColumn
 from ledger.files.footers import existing_footers
 from ledger.locations import below
+from ledger.model.arguments import path_texts
 from ledger.model.errors import (
     ColumnNotFoundError,
     InvalidInputError,
@@ -108,7 +109,7 @@ def scan(
             f"rows are read by PyIceberg, which is not installed ({error}): pip install "
             '"lakeledger[iceberg]"'
         ) from error
-    names = None if columns is None else (columns,) if isinstance(columns, str) else (*columns,)
+    names = None if columns is None else tuple(path_texts(columns))
     if isinstance(at.state.origin, IcebergOrigin):
         return _scan_imported(table, at, at.state.origin, where, names)
     if table.location.startswith("memory://"):

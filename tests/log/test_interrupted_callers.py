@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import ledger
-from ledger import CommitUnknownError, FileChange, LedgerError, NotFoundError, SetOption
+from ledger import CommitUnknownError, FileChange, LedgerError, NotFoundError, SetOption, Table
 from tests.lakes import lake_on, memory
 from tests.thorough import some
 
@@ -81,6 +81,10 @@ def is_entering(frame: FrameType) -> bool:
     return line.startswith(("with ", "with(", "self.store.lock(", "self._taking_turns()"))
 
 
+_WRAPPING = Table.__init__.__code__
+"""The last step before a call returns, as late as the caller's own assignment of the result."""
+
+
 def interrupted(
     ask: Callable[[], object], at: int, limit: type[SoftTimeLimitError]
 ) -> tuple[BaseException | None, bool]:
@@ -89,7 +93,8 @@ def interrupted(
 
     def trace(frame: FrameType, event: str, _: object) -> Any:
         nonlocal lines
-        if event == "line" and frame.f_code.co_filename.startswith(OWN) and not is_entering(frame):
+        is_own = frame.f_code.co_filename.startswith(OWN) and frame.f_code is not _WRAPPING
+        if event == "line" and is_own and not is_entering(frame):
             lines += 1
             if lines == at:
                 sys.settrace(None)

@@ -205,7 +205,8 @@ def test_files_from_before_a_change_of_a_struct_are_read_by_the_schema_before(
     older, before = arrow_type(table, ("p", "q")), table.state.schema.id
     table.add_files([written(table, older, "1.parquet")])
     change, names = CHANGES[what]
-    (said,) = table.plan([change(place)]).warnings
+    warnings = table.plan([change(place)]).warnings
+    (said,) = [each for each in warnings if "Paimon's readers" in each]
     assert said.startswith(f"column {place}: Paimon's readers take the members of a struct by")
     assert f"all of ({', '.join(names)}), in that order; one with (p, q)" in said
     table.alter([change(place)])
