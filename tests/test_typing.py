@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import pkgutil
 import zipfile
@@ -19,6 +20,24 @@ from tests.programs import ROOT, run
 
 def test_a_program_that_uses_all_that_is_accepted_runs(tmp_path: Path) -> None:
     typed_program.main(tmp_path)
+
+
+def typed_constructors() -> Iterator[tuple[str, list[str]]]:
+    """Yield the classes whose constructor only type checkers see, with its parameters."""
+    for path in ("ledger/events/schema.py", "ledger/model/file_change.py"):
+        nodes = ast.walk(ast.parse((ROOT / path).read_text()))
+        for each in (node for node in nodes if isinstance(node, ast.ClassDef)):
+            for made in ast.walk(each):
+                if isinstance(made, ast.FunctionDef) and made.name == "__init__":
+                    given = [*made.args.args, *made.args.kwonlyargs]
+                    yield each.name, [one.arg for one in given if one.arg != "self"]
+
+
+@pytest.mark.parametrize(("name", "parameters"), [*typed_constructors()])
+def test_a_constructor_for_type_checkers_takes_every_field(
+    name: str, parameters: list[str]
+) -> None:
+    assert parameters == list(getattr(ledger, name).__struct_fields__)
 
 
 WRONG = [

@@ -164,7 +164,7 @@ _CLAUSES = {
         "place": r"(FIRST|LAST|(?:AFTER|BEFORE)\s+(?:`(?:[^`]|``)+`|\S+))(?:\s+|$)",
     }.items()
 }
-"""What may follow a column's type."""
+"""The clauses that can follow a column's type."""
 
 
 @frozen

@@ -208,12 +208,9 @@ def _parts_of_type(data_type: t.DataType, field_id: int, depth: int) -> Iterator
 
 
 def _list_or_map_types(data_type: t.DataType) -> tuple[tuple[str, t.DataType], ...]:
-    match data_type:
-        case t.ArrayType(element=element) | t.VectorType(element=element):
-            return (("element", element),)
-        case t.MapType(key=key, value=value):
-            return ("key", key), ("value", value)
-        case t.MultisetType(element=element):
-            return ("key", element), ("value", t.IntType())
-        case _:
-            return ()
+    """Return the parts of a type as Iceberg has them: a MULTISET is a map to its counts there."""
+    if isinstance(data_type, t.MultisetType):
+        return ("key", data_type.element), ("value", t.IntType())
+    if isinstance(data_type, t.VectorType):
+        return (("element", data_type.element),)
+    return tuple((each.name, each.type) for each in t.parts_of(data_type))

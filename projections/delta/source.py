@@ -53,7 +53,7 @@ class SourceVersion:
 
     @property
     def is_single(self) -> bool:
-        """Whether it has the changes of one commit."""
+        """True if it has the changes of one commit."""
         return self.since == self.number and not self.is_whole
 
     def with_next(self, later: SourceVersion) -> SourceVersion:

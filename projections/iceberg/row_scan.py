@@ -215,7 +215,11 @@ class LedgerScan(DataScan):
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             location = self.table_metadata.location
-            damaged = self._find_damaged_file(is_in_pages=isinstance(error, OSError))
+            # An OSError without a number is Arrow's, about the content of a file.
+            checks = (
+                (_check_footer, _check_pages) if isinstance(error, OSError) else (_check_footer,)
+            )
+            damaged = self._find_damaged_file(checks)
             if damaged is not None:
                 raise DamagedLogError(
                     f"file {damaged} of the table at {location} is no valid Parquet file: restore "
@@ -229,12 +233,11 @@ class LedgerScan(DataScan):
                 "reader; known defects are listed in readers.md"
             ) from error
 
-    def _find_damaged_file(self, *, is_in_pages: bool) -> str | None:
+    def _find_damaged_file(self, checks: Sequence[Callable[[Any], object]]) -> str | None:
         """Return the first damaged data file; None if there is none.
 
         Args:
-            is_in_pages: Whether an error showed that the damage is in a file's content; if so, the
-                files are decoded, and not only their footers.
+            checks: Functions that read a file and raise if it is damaged, the cheapest first.
 
         Raises:
             DamagedLogError: A manifest list or a manifest is damaged.
@@ -249,7 +252,6 @@ class LedgerScan(DataScan):
         paths = [
             each.file.file_path for each in tasks if each.file.file_format is FileFormat.PARQUET
         ]
-        checks = (_check_footer, _check_pages) if is_in_pages else (_check_footer,)
         return next((path for check in checks for path in paths if self._fails(path, check)), None)
 
     def _refuse_damaged_manifests(self) -> None:

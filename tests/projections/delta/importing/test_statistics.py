@@ -172,7 +172,7 @@ def encoded(value: Any) -> str:
 
 @frozen
 class Place:
-    """Where a column is in its table.
+    """Position of a column in its table.
 
     Attributes:
         fields: The fields of the schema around the column.
