@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,8 @@ class PaimonSource:
         commit.close()
 
     def alter(self, *changes: Any) -> None:
+        """Change the schema, later than the newest snapshot: times in files are milliseconds."""
+        time.sleep(0.002)
         self.catalog.alter_table("s.t", list(changes), ignore_if_not_exists=False)
 
     def add(self, name: str, kind: str = "STRING") -> None:
