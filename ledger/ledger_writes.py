@@ -138,10 +138,6 @@ def adopt_table(
     """
     name = Identifier.parse(identifier)
     check_recorded_values(parts_of_creation(creation), f"the creation of {name}")
-
-    def make() -> CatalogRequest:
-        return CreateTable(name, fresh_id(), **creation)
-
     request = handle.request(["AdoptTable", str(name), creation], commit)
     handle.init()
     if name.database not in handle.state.databases:
@@ -152,6 +148,36 @@ def adopt_table(
             # The caller retries the whole call by its own commit id.
             key = handle.log.layout.commit(error.version)
             raise unknown(key, error.version, request.commit_id, error) from error
+    return _create_recorded_table(handle, name, creation, request)
+
+
+def create_recorded_table(
+    handle: LedgerHandle, name: Identifier, creation: Mapping[str, Any], commit: CommitOptions
+) -> TableHandle:
+    """Create a table whose ids are given, in a database that exists, by one commit.
+
+    Args:
+        handle: The ledger.
+        name: The table's name.
+        creation: As in `adopt_table`, with `protocol` and `events`, as `TableCreated` has them.
+        commit: See CommitOptions.
+
+    Raises:
+        AlreadyExistsError: A table or view of that name exists.
+        NotFoundError: The database does not exist.
+        InvalidInputError: The creation contains a value that no log may hold.
+    """
+    check_recorded_values(parts_of_creation(creation), f"the creation of {name}")
+    request = handle.request(["CreateRecordedTable", str(name), creation], commit)
+    return _create_recorded_table(handle, name, creation, request)
+
+
+def _create_recorded_table(
+    handle: LedgerHandle, name: Identifier, creation: Mapping[str, Any], request: Request
+) -> TableHandle:
+    def make() -> CatalogRequest:
+        return CreateTable(name, fresh_id(), **creation)
+
     with annotate_interruption(request):
         return _commit_and_open_table(handle, make, request, name)
 

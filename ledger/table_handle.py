@@ -405,7 +405,7 @@ class TableHandle:
     def commit_events(
         self,
         change: Sequence[Any],
-        decide: Callable[[TableState], tuple[TableEvent, ...]],
+        decide: Callable[[TableState], tuple[TableEvent, ...] | AlreadyCommitted],
         **options: Unpack[CommitOptions],
     ) -> Appended[TableState]:
         """Commit the events of a format's own kind of change; for packages of formats.
@@ -428,8 +428,10 @@ class TableHandle:
             context.author, context.message, context.now_millis, self._database_policy()
         )
 
-        def checked(state: TableState) -> tuple[TableEvent, ...]:
+        def checked(state: TableState) -> tuple[TableEvent, ...] | AlreadyCommitted:
             events = decide(state)
+            if isinstance(events, AlreadyCommitted):
+                return events
             check_recorded_values(events, str(self.identifier))
             return events
 

@@ -39,7 +39,9 @@ from ledger.events.commit import Commit
 from ledger.events.imported import ImportedDeltaTable, ImportedIcebergTable, ImportedPaimonTable
 from ledger.events.table import (
     ClockCorrected,
+    FirstEvent,
     SchemaRecord,
+    ServingProtocol,
     TableCreated,
     TableDropped,
     TableName,
@@ -106,6 +108,8 @@ class CreateTable:
         partition_spec: Spec 0, as in `TableCreated`.
         sort_order: Order 1, as in `TableCreated`.
         origin: The source of an imported table, as in `TableCreated`.
+        protocol: The protocol of the engines that own it, as in `TableCreated`.
+        events: What follows in version 0, as in `TableCreated`.
     """
 
     identifier: Identifier
@@ -116,6 +120,8 @@ class CreateTable:
     partition_spec: tuple[PartitionField, ...] | UnsetType = UNSET
     sort_order: tuple[SortField, ...] | UnsetType = UNSET
     origin: ImportedIcebergTable | ImportedPaimonTable | ImportedDeltaTable | UnsetType = UNSET
+    protocol: ServingProtocol | UnsetType = UNSET
+    events: tuple[FirstEvent, ...] = ()
 
 
 @frozen
@@ -756,6 +762,8 @@ def _create_table(request: CreateTable, catalog: CatalogContext) -> tuple[Catalo
         partition_spec=request.partition_spec,
         sort_order=request.sort_order,
         origin=request.origin,
+        protocol=request.protocol,
+        events=request.events,
     )
     return (event,)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from attrs import frozen
 from msgspec import Struct, UnsetType
+from msgspec.structs import replace
 
 from ledger.decide.snapshot_operations import (
     describe_clock_correction,
@@ -182,7 +183,7 @@ def first_table_commit(
         outside=transaction.outside,
         asked=transaction.asked,
         effective_time_millis=transaction.effective_time_millis,
-        events=(event,),
+        events=(replace(event, events=()), *event.events),
     )
     return Commit(
         format=FORMAT,

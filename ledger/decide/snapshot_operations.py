@@ -326,7 +326,7 @@ def _decide_snapshot(
     if change.branch is not None:
         branch = resolve_seen_branch(state, change.branch)
         return decide_branch_snapshot(state, branch, change, context.formats, schema.id)
-    context.snapshot_id += 1
+    context.snapshot_id = state.origin.next_snapshot_id(context.snapshot_id)
     event = decide_snapshot(
         state,
         change,
@@ -342,7 +342,7 @@ def _decide_snapshot(
 def _decide_fast_forward(context: DecisionContext, change: asked.FastForward) -> SnapshotCommitted:
     state, schema = context.state, context.schema
     context.refuse_names(state, schema, change)
-    context.snapshot_id += 1
+    context.snapshot_id = state.origin.next_snapshot_id(context.snapshot_id)
     return decide_fast_forward(
         state,
         resolve_seen_branch(state, change.branch),

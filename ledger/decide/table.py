@@ -256,7 +256,7 @@ class EventFunctionIntent(Struct, frozen=True):
         context: The commit context, for the table's own rules.
     """
 
-    decision: Callable[[TableState], tuple[TableEvent, ...]]
+    decision: Callable[[TableState], tuple[TableEvent, ...] | AlreadyCommitted]
     context: CommitContext
     base_version: None = None
 
@@ -285,6 +285,8 @@ class EventFunctionIntent(Struct, frozen=True):
                 kind="MIRRORED",
             )
         events = self.decision(state)
+        if isinstance(events, AlreadyCommitted):
+            return events
         refuse_commit(state, events, self.context)
         return events or AlreadyCommitted(state.version)
 

@@ -5,7 +5,14 @@ from typing import Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from ledger.events.commit import Record
-from ledger.events.imported import ImportedDeltaTable, ImportedIcebergTable, ImportedPaimonTable
+from ledger.events.imported import (
+    IcebergEvent,
+    ImportedDeltaTable,
+    ImportedIcebergTable,
+    ImportedPaimonTable,
+)
+from ledger.events.schema import PartitionSpecUpdated, SchemaEvent, SortOrderReplaced
+from ledger.events.snapshots import PartitionStatisticsSet
 from ledger.model.iceberg_layout import PartitionField, SortField
 from ledger.model.schema import FieldIdPolicy
 from ledger.model.types.wire import FieldObject
@@ -32,6 +39,15 @@ class SchemaRecord(
     identifier_field_ids: tuple[int, ...] = ()
 
 
+ServingProtocol = Literal["iceberg", "paimon"]
+"""A protocol that engines commit through: Iceberg REST, or the Paimon REST API."""
+
+FirstEvent = (
+    SchemaEvent | PartitionSpecUpdated | SortOrderReplaced | IcebergEvent | PartitionStatisticsSet
+)
+"""An event that the creation of a served table can be followed by in the same transaction."""
+
+
 class TableCreated(Record, frozen=True, tag="createTable", kw_only=True):
     """A table was created, with this name and this schema (its schema 0).
 
@@ -39,7 +55,10 @@ class TableCreated(Record, frozen=True, tag="createTable", kw_only=True):
     `field_id_policy` fixes how field ids are assigned; it never changes. `partition_spec` is
     spec 0; absent: identity over the partition keys. `sort_order` is order 1; absent: unsorted.
     `origin` is the source of a table imported from Iceberg, Paimon or Delta; absent for one that is
-    native to the ledger.
+    native to the ledger. `protocol` is that of the engines that own the table from its creation on;
+    absent: the ledger owns a native table, and an imported one is mirrored. `events` follow in the
+    same transaction of the table's own stream, whose version 0 so holds what the engine's request
+    asked besides; in that stream `events` is absent.
     """
 
     identifier: TableName
@@ -51,6 +70,8 @@ class TableCreated(Record, frozen=True, tag="createTable", kw_only=True):
     partition_spec: tuple[PartitionField, ...] | UnsetType = UNSET
     sort_order: tuple[SortField, ...] | UnsetType = UNSET
     origin: ImportedIcebergTable | ImportedPaimonTable | ImportedDeltaTable | UnsetType = UNSET
+    protocol: ServingProtocol | UnsetType = UNSET
+    events: tuple[FirstEvent, ...] = ()
 
     @property
     def is_imported(self) -> bool:
@@ -71,10 +92,6 @@ class TablePromoted(Record, frozen=True, tag="promoteTable", kw_only=True):
     source: str
     catalog: str | UnsetType = UNSET
     last_snapshot_id: int | UnsetType = UNSET
-
-
-ServingProtocol = Literal["iceberg", "paimon"]
-"""A protocol that engines commit through: Iceberg REST, or the Paimon REST API."""
 
 
 class OwnerSet(Record, frozen=True, tag="setOwner", kw_only=True):

@@ -23,7 +23,15 @@ from ledger.model.iceberg_objects import MAIN, IcebergSnapshot, SnapshotLogEntry
 from ledger.model.snapshot import BRANCH_IDS
 from ledger.model.types import DataField
 from ledger.model.types.wire import FieldObject, field_to_wire
-from ledger.state.iceberg_origin import ROW_IDS_SINCE, IcebergOrigin, highest_main_snapshot_id
+from ledger.state.iceberg_origin import (
+    ROW_IDS_SINCE,
+    IcebergOrigin,
+    SnapshotIdRanges,
+    highest_main_snapshot_id,
+    is_id_in_ranges,
+    next_ledger_snapshot_id,
+    ranges_with_next_id,
+)
 
 _SEQUENCES_SINCE: Final = 2
 """The format version of Iceberg since which snapshots have sequence numbers."""
@@ -144,8 +152,17 @@ class IcebergOriginBuilder:
         last = event.last_snapshot_id
         if last is UNSET or not highest_main_snapshot_id(self.snapshots) <= last < BRANCH_IDS:
             raise _contradiction_error("a promotion needs the highest snapshot id that is taken")
+        self.begin_ownership(version, last)
+
+    def begin_ownership(self, version: int, last_id: int) -> None:
+        """Let the ledger assign snapshot ids from a commit on.
+
+        Args:
+            version: The commit.
+            last_id: The number that its ids are above.
+        """
         self._facts["promoted_in"] = version
-        self._facts["source_last_id"] = self._facts["last_assigned_id"] = last
+        self._facts["source_last_id"] = self._facts["last_assigned_id"] = last_id
 
     @property
     def last_assigned_id(self) -> int:
@@ -174,12 +191,14 @@ class IcebergOriginBuilder:
         """
         self._copy_shared_collections()
         facts, head = self._facts, self.refs.get(MAIN)
-        if event.snapshot_id != facts["last_assigned_id"] + 1 or event.schema_id != schema_id:
+        wanted = next_ledger_snapshot_id(facts["last_assigned_id"], self.snapshots)
+        if event.snapshot_id != wanted or event.schema_id != schema_id:
             raise _contradiction_error(
                 f"snapshot {event.snapshot_id} with schema {event.schema_id} cannot follow "
                 f"snapshot {facts['last_assigned_id']} with schema {schema_id}"
             )
         facts["last_assigned_id"] = event.snapshot_id
+        facts["ledger_ids"] = ranges_with_next_id(facts["ledger_ids"], event.snapshot_id)
         sequenced = facts["format_version"] >= _SEQUENCES_SINCE
         first_row_id = facts["next_row_id"]
         numbered = facts["format_version"] >= ROW_IDS_SINCE
@@ -236,20 +255,18 @@ class IcebergOriginBuilder:
     def clamp_times(self, latest_millis: int) -> None:
         """Limit the times that the ledger set to a latest one; the source's stay."""
         self._copy_shared_collections()
+        own: SnapshotIdRanges = self._facts["ledger_ids"]
         for key, snapshot in self.snapshots.items():
-            if self._is_ledger_snapshot(key) and snapshot.timestamp_ms > latest_millis:
+            if is_id_in_ranges(key, own) and snapshot.timestamp_ms > latest_millis:
                 self.snapshots[key] = replace(snapshot, timestamp_ms=latest_millis)
         self._logs["snapshot_log"] = deque(
             replace(each, timestamp_ms=min(each.timestamp_ms, latest_millis))
-            if self._is_ledger_snapshot(each.snapshot_id)
+            if is_id_in_ranges(each.snapshot_id, own)
             else each
             for each in self._logs["snapshot_log"]
         )
         for name, moment in self.tagged_at.items():
             self.tagged_at[name] = min(moment, latest_millis)
-
-    def _is_ledger_snapshot(self, snapshot_id: int) -> bool:
-        return self.is_promoted and self._facts["source_last_id"] < snapshot_id < BRANCH_IDS
 
     def name_schema(
         self, event: e.SchemaNamed, fields: Iterable[DataField], keys: tuple[int, ...]

@@ -8,7 +8,9 @@ summary, and single snapshots expire.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import itertools
+from bisect import bisect_right
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import ClassVar, Final
 
 from msgspec import UNSET, UnsetType, field
@@ -59,6 +61,43 @@ ROW_IDS_SINCE: Final = 3
 _KINDS: Final[Mapping[str, CommitKind]] = {"append": "APPEND", "replace": "COMPACT"}
 
 
+SnapshotIdRanges = tuple[tuple[int, int], ...]
+"""Set of snapshot ids: first and last id of each run of consecutive ones, ascending."""
+
+
+def is_id_in_ranges(snapshot_id: int, ranges: SnapshotIdRanges) -> bool:
+    """Return True if a set has an id.
+
+    Example:
+        >>> is_id_in_ranges(2, ((1, 3), (5, 5))), is_id_in_ranges(4, ((1, 3), (5, 5)))
+        (True, False)
+    """
+    following = bisect_right(ranges, (snapshot_id, LONG_MAX))
+    return following > 0 and snapshot_id <= ranges[following - 1][1]
+
+
+def ranges_with_next_id(ranges: SnapshotIdRanges, snapshot_id: int) -> SnapshotIdRanges:
+    """Return a set with another id, which is above all of its ids.
+
+    Example:
+        >>> ranges_with_next_id(((1, 2),), 3), ranges_with_next_id(((1, 2),), 5)
+        (((1, 3),), ((1, 2), (5, 5)))
+    """
+    if ranges and ranges[-1][1] == snapshot_id - 1:
+        return (*ranges[:-1], (ranges[-1][0], snapshot_id))
+    return (*ranges, (snapshot_id, snapshot_id))
+
+
+def next_ledger_snapshot_id(last_assigned_id: int, taken: Container[int]) -> int:
+    """Return the next snapshot id that the ledger assigns: above its last, and free.
+
+    Example:
+        >>> next_ledger_snapshot_id(2, {3})
+        4
+    """
+    return next(each for each in itertools.count(last_assigned_id + 1) if each not in taken)
+
+
 class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
     """Origin of a table that was imported from Iceberg; names as in the metadata file.
 
@@ -84,7 +123,9 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
         promoted_in: The commit by which the ledger became its owner; -1 while it is mirrored.
         source_last_id: The highest snapshot id that its source gave below those of branches; the
             ledger's are between.
-        last_assigned_id: The highest snapshot id so far, since then.
+        last_assigned_id: The highest snapshot id that the ledger assigned since then; before the
+            first, `source_last_id`.
+        ledger_ids: The ids of the snapshots that the ledger made, whose files its log lists.
     """
 
     format_name: ClassVar[str] = "iceberg"
@@ -125,6 +166,7 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
     promoted_in: int = field(default=-1, name="promotedVersion")
     source_last_id: int = field(default=0, name="sourceLastSnapshotId")
     last_assigned_id: int = field(default=0, name="lastAssignedSnapshotId")
+    ledger_ids: SnapshotIdRanges = field(default=(), name="ledgerSnapshotIds")
 
     @property
     def current(self) -> IcebergSnapshot | None:
@@ -144,7 +186,7 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
 
     def lists_files(self, snapshot_id: int) -> bool:
         """Return True if the ledger made a snapshot, and so lists its files itself."""
-        return self.is_promoted and self.source_last_id < snapshot_id < BRANCH_IDS
+        return is_id_in_ranges(snapshot_id, self.ledger_ids)
 
     def counted_since_version(self, snapshot_id: int) -> int | None:
         """See `LedgerNumberedOrigin`; every snapshot is listed here, the ledger's own included."""
@@ -190,6 +232,10 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
         """Return the highest id taken since the ledger owns the table; 0 before that."""
         del state
         return self.last_assigned_id
+
+    def next_snapshot_id(self, last_id: int) -> int:
+        """Return the next id of the ledger's own that no snapshot has."""
+        return next_ledger_snapshot_id(last_id, self.snapshots)
 
     def puffin_files(self, state: SnapshotState) -> Mapping[int, StatisticsFile]:
         """See `LedgerNumberedOrigin`."""

@@ -222,6 +222,10 @@ class LedgerNumberedOrigin:
         """Return the id that the ledger's next snapshot of main follows."""
         return state.last_snapshot_id
 
+    def next_snapshot_id(self, last_id: int) -> int:
+        """Return the id of a snapshot of main that the ledger makes after another one."""
+        return last_id + 1
+
     def puffin_files(self, state: SnapshotState) -> Mapping[int, StatisticsFile]:
         """Return the Puffin files of statistics, by the id of their snapshot."""
         return state.statistics

@@ -47,7 +47,7 @@ from ledger.state.schema_record import (
 from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
 
-FOLD_VERSION = 1
+FOLD_VERSION = 2
 
 
 class _TableStateRecord(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):

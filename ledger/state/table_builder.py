@@ -280,7 +280,7 @@ class TableBuilder:
                 self._changes_schema = True
             else:
                 (_RULES.get(kind) or self._cached_rule_for(event))(self, event, author, moment)
-        if self._changes_schema and self.version:
+        if self._changes_schema and (self.version or self._owner.kind == "served"):
             self._schema_millis = moment
             self._assign_schema_id()
         if self._is_closed and not self._dropped:
@@ -483,6 +483,9 @@ class TableBuilder:
         if isinstance(origin, UnsetType):
             return
         self._owner = Owner("mirrored")
+        protocol = event.protocol
+        if not isinstance(protocol, UnsetType):
+            self._owner = Owner("served", protocol)
         match origin:
             case ImportedPaimonTable():
                 self._schema_id = origin.schema_id
@@ -491,9 +494,11 @@ class TableBuilder:
                 self._origin = DeltaOrigin.of_creation(origin)
             case ImportedIcebergTable():
                 record = event.schema
-                self._origin = IcebergOriginBuilder.of_creation(
+                self._origin = iceberg = IcebergOriginBuilder.of_creation(
                     origin, record.fields, record.identifier_field_ids
                 )
+                if self._owner.kind == "served":
+                    iceberg.begin_ownership(self.version, 0)
                 self._schema_id = origin.schema_id
             case _:
                 assert_never(origin)

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
         rebuild,
         verify,
     )
+    from projections.iceberg.metadata_update import apply_updates
     from projections.iceberg.position import Names
-    from projections.iceberg.rest_commit import apply_updates
     from projections.iceberg.rest_updates import (
         StaleBaseError,
         check_requirements,
@@ -80,7 +80,7 @@ def commit_updates(
     requirements: Iterable[dict[str, Any]] = (),
     **options: Unpack[CommitOptions],
 ) -> Appended[TableState]:
-    """Commit updates of the Iceberg REST catalog to a table that the ledger owns.
+    """Commit updates of the Iceberg REST catalog to a table that engines or the ledger own.
 
     Args:
         table: A table from Iceberg.
@@ -155,7 +155,7 @@ if not TYPE_CHECKING:
                 "verify",
             ),
             "projections.iceberg.position": ("Names",),
-            "projections.iceberg.rest_commit": ("apply_updates",),
+            "projections.iceberg.metadata_update": ("apply_updates",),
             "projections.iceberg.rest_updates": (
                 "StaleBaseError",
                 "check_requirements",

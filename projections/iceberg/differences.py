@@ -172,14 +172,15 @@ def _sort_order_events(before: TableMetadata, after: TableMetadata) -> Iterator[
             is_default and before.default_sort_order_id != each.order_id
         ):
             yield SortOrderReplaced(
-                tuple(_sort_column(field, after) for field in each.fields),
+                tuple(sort_column(field, after) for field in each.fields),
                 set_default=is_default,
                 order_id=each.order_id,
                 fields=each.fields,
             )
 
 
-def _sort_column(field: SortField, table: TableMetadata) -> SortColumn:
+def sort_column(field: SortField, table: TableMetadata) -> SortColumn:
+    """Return a field of a sort order with the name of its source column."""
     # The source column of a sort order that is not the default may exist in one schema only.
     names = (schema.name_of(field.source_id) for schema in (table.schema, *table.schemas[::-1]))
     name = next(filter(None, names), f"column {field.source_id}")

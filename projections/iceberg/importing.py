@@ -918,7 +918,7 @@ def _adoption_snapshot(
     is_numbered = origin.format_version >= ROW_IDS_SINCE
     return adoption_snapshot(
         files,
-        snapshot_id=last + 1,
+        snapshot_id=origin.next_snapshot_id(last),
         schema_id=origin.schema_id,
         summary=FileCounts.of(()).summary("COMPACT", totals_of(files).named, {}),
         next_row_id=origin.next_row_id + rows if is_numbered else UNSET,

@@ -459,10 +459,12 @@ def _require_other_branches(base: TableMetadata) -> list[AssertRefSnapshotId]:
 def _check_requirement(base: TableMetadata | None, requirement: TableRequirement) -> None:
     if isinstance(requirement, AssertCreate):
         if base is not None:
-            raise StaleBaseError("the table exists; load it and commit to it")
+            raise StaleBaseError(
+                "Requirement failed: table already exists; load it and commit to it"
+            )
         return
     if base is None:
-        raise StaleBaseError("the table does not exist, so no requirement on it can hold")
+        raise StaleBaseError("Requirement failed: the table does not exist, so none on it can hold")
     wanted, found, what = _required_and_actual(base, requirement)
     if wanted != found:
         raise _stale_base_error(what, wanted, found)
@@ -473,26 +475,30 @@ def _required_and_actual(  # noqa: PLR0911 - one return per case
 ) -> tuple[object, object, str]:
     match requirement:
         case AssertTableUuid(uuid=uuid):
-            return uuid.lower(), (base.table_uuid or "").lower(), "the table's uuid"
+            return uuid.lower(), (base.table_uuid or "").lower(), "UUID does not match"
         case AssertRefSnapshotId(ref=name, snapshot_id=snapshot_id):
             ref = base.refs.get(name)
-            return snapshot_id, ref.snapshot_id if ref else None, f"the snapshot of ref {name}"
+            kind = "branch" if ref is None else ref.type
+            what = "was created concurrently" if snapshot_id is None else "has changed"
+            return snapshot_id, ref.snapshot_id if ref else None, f"{kind} {name} {what}"
         case AssertLastAssignedFieldId(last_assigned_field_id=number):
-            return number, base.last_column_id, "the last field id"
+            return number, base.last_column_id, "last assigned field id changed"
         case AssertCurrentSchemaId(current_schema_id=number):
-            return number, base.current_schema_id, "the current schema"
+            return number, base.current_schema_id, "current schema changed"
         case AssertLastAssignedPartitionId(last_assigned_partition_id=number):
-            return number, base.last_partition_id, "the last partition field id"
+            return number, base.last_partition_id, "last assigned partition id changed"
         case AssertDefaultSpecId(default_spec_id=number):
-            return number, base.default_spec_id, "the default partition spec"
+            return number, base.default_spec_id, "default partition spec changed"
         case AssertDefaultSortOrderId(default_sort_order_id=number):
-            return number, base.default_sort_order_id, "the default sort order"
+            return number, base.default_sort_order_id, "default sort order changed"
         case _:
             assert_never(requirement)
 
 
 def _stale_base_error(what: str, wanted: object, found: object) -> StaleBaseError:
-    return StaleBaseError(f"{what} should be {wanted} and is {found}; load it again")
+    return StaleBaseError(
+        f"Requirement failed: {what}: expected {wanted}, found {found}; load the table again"
+    )
 
 
 class StaleBaseError(LedgerError):

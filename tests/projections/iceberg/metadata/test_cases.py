@@ -20,7 +20,7 @@ from projections.iceberg import (
 )
 from projections.iceberg.expiry import ancestors, snapshot_id_as_of
 from projections.iceberg.metadata_schema import check_format_features, type_name
-from projections.iceberg.rest_commit import partition_type
+from projections.iceberg.metadata_update import partition_type
 from projections.iceberg.schema_json import (
     convert_record,
     encode_record,

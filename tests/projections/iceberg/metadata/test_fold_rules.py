@@ -20,7 +20,7 @@ from projections.iceberg import (
     write_metadata,
 )
 from projections.iceberg.metadata_schema import PlainType
-from projections.iceberg.rest_commit import empty_metadata, partition_type
+from projections.iceberg.metadata_update import empty_metadata, partition_type
 from projections.iceberg.table_metadata import check_metadata_times
 from tests.projections.iceberg.metadata.cases import UUID
 from tests.projections.iceberg.metadata.creation import NewTable, creating

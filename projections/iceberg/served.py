@@ -1,0 +1,300 @@
+"""Tables that engines own and commit to through the Iceberg REST catalog.
+
+A table is created, with everything that the engine's request asks, by one commit. Every version of
+the table has a metadata file, whose name and bytes are a function of the log: any process that
+finds it missing writes it again. Before a version's file is handed out, the files that its metadata
+log names exist, too.
+
+Source: the Iceberg REST catalog specification.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Sequence
+from typing import Final, Unpack
+from uuid import UUID, uuid5
+from weakref import WeakKeyDictionary
+
+from attrs import define, evolve, frozen
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from ledger.events import TableEvent
+from ledger.events.commit import Commit
+from ledger.ledger_handle import LedgerHandle
+from ledger.ledger_writes import create_recorded_table
+from ledger.locations import place_of
+from ledger.log.request import CommitOptions
+from ledger.log.time_travel import at_version
+from ledger.model.errors import InvalidInputError, NotFoundError, UnsupportedError
+from ledger.model.iceberg_objects import MetadataLogEntry
+from ledger.model.names import Identifier
+from ledger.state.declared_formats import OWN_PREFIX
+from ledger.state.table import TableState
+from ledger.stores.file_access import resolve_symlinks
+from ledger.table_handle import TableHandle
+from projections.iceberg.differences import counter_change_events, metadata_change_events
+from projections.iceberg.imported_metadata import differing_fields, metadata_of
+from projections.iceberg.importing import creation_of
+from projections.iceberg.metadata_update import apply_updates
+from projections.iceberg.position import Names
+from projections.iceberg.rest_updates import TableUpdate, update_to_json
+from projections.iceberg.schema_json import integer_property
+from projections.iceberg.table_json import read_metadata, write_metadata
+from projections.iceberg.table_metadata import (
+    DEFAULT_PREVIOUS_VERSIONS,
+    PREVIOUS_VERSIONS,
+    TableMetadata,
+)
+from projections.importing.deriving import options_of_properties
+from projections.importing.trial import PlanningState
+
+METADATA_PATH: Final = "write.metadata.path"
+"""Property with the folder of a table's metadata files; by default `metadata` in its location."""
+
+
+def create_table(
+    ledger: LedgerHandle,
+    name: Identifier,
+    updates: Sequence[TableUpdate],
+    **commit: Unpack[CommitOptions],
+) -> TableHandle:
+    """Create a table that engines own, by one commit; its metadata file exists then.
+
+    Args:
+        ledger: The ledger.
+        name: The table's name; its database exists.
+        updates: The updates of a new table, which give it a uuid, a location, a schema, a partition
+            spec and a sort order, and may add snapshots, refs and statistics.
+        commit: See CommitOptions.
+
+    Raises:
+        AlreadyExistsError: A table or view of that name exists.
+        NotFoundError: The database does not exist.
+        InvalidInputError: The updates contradict each other, set an option of the ledger, or the
+            location is not one.
+        UnsupportedError: The location is not allowed, or the ledger cannot hold the metadata.
+        CommitUnknownError: The store did not answer, so the commit may have been made.
+    """
+    now = ledger.setting.now_millis()
+    after = apply_updates(None, updates, now_ms=now)
+    commit.setdefault("asked", ["icebergCreate", str(name), *map(update_to_json, updates)])
+    return _create(ledger, name, after, after.location, commit)
+
+
+def register(
+    ledger: LedgerHandle,
+    name: Identifier,
+    metadata_location: str,
+    **commit: Unpack[CommitOptions],
+) -> TableHandle:
+    """Create a table that engines own from a metadata file, by one commit.
+
+    The engines' files stay where they are. From then on the table's metadata is that of the ledger.
+
+    Args:
+        ledger: The ledger.
+        name: The table's name; its database exists.
+        metadata_location: The URL of the metadata file.
+        commit: See CommitOptions.
+
+    Raises:
+        AlreadyExistsError, InvalidInputError, UnsupportedError, CommitUnknownError: As of
+            `create_table`.
+        NotFoundError: The database or the file does not exist.
+    """
+    check_location(ledger, metadata_location, "metadata-location")
+    try:
+        content = ledger.setting.file_access().read(metadata_location)
+    except FileNotFoundError as error:
+        raise NotFoundError(f"metadata file {metadata_location} does not exist") from error
+    read = read_metadata(content)
+    logged = (
+        *read.metadata_log,
+        MetadataLogEntry(read.last_updated_ms, metadata_location),
+    )
+    commit.setdefault("asked", ["icebergRegister", str(name), metadata_location])
+    return _create(ledger, name, evolve(read, metadata_log=logged), metadata_location, commit)
+
+
+def _create(
+    ledger: LedgerHandle,
+    name: Identifier,
+    after: TableMetadata,
+    source: str,
+    commit: CommitOptions,
+) -> TableHandle:
+    check_location(ledger, after.location, "location")
+    _refuse_ledger_options(after)
+    creation = creation_of(after, source)
+    options = {**options_of_properties(after.properties), **creation.schema.options}
+    creation = evolve(creation, schema=replace(creation.schema, options=options))
+    state = creation.state()
+    trial = PlanningState(state, max(state.effective_millis, after.last_updated_ms))
+    events = _first_events(trial, after)
+    facts = {**creation.facts(), "protocol": "iceberg", "events": events}
+    table = create_recorded_table(ledger, name, facts, commit)
+    load(table, table.state)
+    return table
+
+
+def _first_events(trial: PlanningState, after: TableMetadata) -> tuple[TableEvent, ...]:
+    """Return the events of version 0 besides the creation, which lead to its metadata."""
+    before = metadata_of(trial.state)
+    changed = metadata_change_events(trial, before, after)
+    reached = trial.after(changed, after.last_updated_ms, "")
+    events = (*changed, *counter_change_events(reached, after))
+    made = metadata_of(trial.after(events, after.last_updated_ms, ""))
+    wrong = [each for each in differing_fields(made, after) if each != "last_updated_ms"]
+    if wrong:
+        raise UnsupportedError(
+            f"the ledger cannot hold this table: {', '.join(wrong)} would differ from what is asked"
+        )
+    return events
+
+
+def _refuse_ledger_options(metadata: TableMetadata) -> None:
+    found = next((each for each in metadata.properties if each.startswith(OWN_PREFIX)), None)
+    if found is not None:
+        raise InvalidInputError(
+            f"property {found} is an option of the ledger, and engines cannot set it; use "
+            "lakeledger alter, or another name"
+        )
+
+
+def check_location(ledger: LedgerHandle, url: str, what: str) -> None:
+    """Check that a client may name a location: below the ledger, or below an allowed one.
+
+    Args:
+        ledger: The ledger.
+        url: The client's location.
+        what: The name of the value, for the message.
+
+    Raises:
+        InvalidInputError: It is not a location of files.
+        UnsupportedError: It is somewhere else.
+    """
+    setting = ledger.setting
+    setting.file_access().check(url)
+    place = resolve_symlinks(place_of(url))
+    roots = (place_of(setting.home), place_of(setting.store.url), *setting.allowed)
+    if ".." in place.path.split("/") or not any(
+        resolve_symlinks(each).holds(place) for each in roots
+    ):
+        raise UnsupportedError(
+            f"{what} {url} is outside of the ledger and of the locations that are allowed; allow "
+            "its folder when the ledger is opened (allowed_locations, or "
+            "LAKELEDGER_ALLOWED_LOCATIONS)"
+        )
+
+
+@frozen
+class Loaded:
+    """A version of a table for engines.
+
+    Attributes:
+        version: The version.
+        metadata: The table's metadata.
+        location: The URL of the metadata file, which exists.
+        body: The file's bytes.
+    """
+
+    version: int
+    metadata: TableMetadata
+    location: str
+    body: bytes
+
+
+@define
+class _Written:
+    """Last version whose metadata file was written or found, and the times of those before it."""
+
+    newest: Loaded
+    times: dict[int, int]
+
+
+_written: WeakKeyDictionary[TableHandle, _Written] = WeakKeyDictionary()
+
+
+def load(table: TableHandle, state: TableState) -> Loaded:
+    """Return a version of a served table, whose metadata file exists then.
+
+    Args:
+        table: The table.
+        state: Its state at that version.
+
+    Raises:
+        UnsupportedError: The table is not from Iceberg.
+        StoreError: The file cannot be written.
+    """
+    last = _written.get(table)
+    if last is not None and last.newest.version == state.version:
+        return last.newest
+    times = _version_times(table, state, {} if last is None else last.times)
+    made = _render(table, state, times)
+    _write_file(table, made)
+    if last is None or last.newest.version != state.version - 1:
+        _write_earlier_files(table, state, times)
+    if last is None or last.newest.version < state.version:
+        _written[table] = _Written(made, times)
+    return made
+
+
+def _render(table: TableHandle, state: TableState, times: dict[int, int]) -> Loaded:
+    names = Names(state.table_id)
+    base = metadata_of(state, lambda each: f"{table.location}/{names.manifest_list(each)}")
+    folder = metadata_folder(base)
+    most = max(1, integer_property(base.properties, PREVIOUS_VERSIONS, DEFAULT_PREVIOUS_VERSIONS))
+    first = max(state.owner.since_version, state.version - most)
+    own = tuple(
+        MetadataLogEntry(times[each], f"{folder}/{file_name(state.table_id, each)}")
+        for each in range(first, state.version)
+    )
+    metadata = evolve(base, metadata_log=(*base.metadata_log, *own)[-most:])
+    location = f"{folder}/{file_name(state.table_id, state.version)}"
+    return Loaded(state.version, metadata, location, write_metadata(metadata))
+
+
+def metadata_folder(metadata: TableMetadata) -> str:
+    """Return the folder of a table's metadata files."""
+    asked = metadata.properties.get(METADATA_PATH, "").rstrip("/")
+    return asked or f"{metadata.location}/metadata"
+
+
+def file_name(table_id: str, version: int) -> str:
+    """Return the name of a version's metadata file; no other table or version has it."""
+    return f"{version:05d}-{uuid5(UUID(table_id), f'served {version}')}.metadata.json"
+
+
+def _version_times(table: TableHandle, state: TableState, known: dict[int, int]) -> dict[int, int]:
+    """Return when the versions before one took effect, Unix milliseconds, as far as needed."""
+    most = integer_property(state.schema.options, PREVIOUS_VERSIONS, DEFAULT_PREVIOUS_VERSIONS)
+    first = max(state.owner.since_version, state.version - max(1, most))
+    times = {version: known[version] for version in range(first, state.version) if version in known}
+    missing = next((each for each in range(first, state.version) if each not in times), None)
+    if missing is not None:
+        for commit in table.events(missing, state.version - 1):
+            times[commit.version] = _effective_millis(commit)
+    times[state.version] = state.effective_millis
+    return times
+
+
+def _effective_millis(commit: Commit[TableEvent]) -> int:
+    moment = commit.transactions[-1].effective_time_millis
+    return commit.time_millis if moment is UNSET else moment
+
+
+def _write_file(table: TableHandle, made: Loaded) -> None:
+    folder, name = posixpath.split(made.location)
+    table.setting.store_at(table.reached(folder)).create(name, made.body)
+
+
+def _write_earlier_files(table: TableHandle, state: TableState, times: dict[int, int]) -> None:
+    """Write the files before a version's that a process which died left out, newest first."""
+    for version in range(state.version - 1, state.owner.since_version - 1, -1):
+        before = at_version(table.log, version)
+        made = _render(table, before, _version_times(table, before, times))
+        folder, name = posixpath.split(made.location)
+        if not table.setting.store_at(table.reached(folder)).create(name, made.body):
+            return

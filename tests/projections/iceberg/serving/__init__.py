@@ -1,0 +1,1 @@
+"""Tests of tables that engines own, without a server."""
