@@ -93,10 +93,20 @@ def test_a_requirement_that_does_not_hold_commits_nothing(tmp_path: Path) -> Non
     with pytest.raises(StaleBaseError, match="current schema"):
         commit_updates(
             table,
-            [{"action": "set-properties", "updates": {"owner": "ann"}}],
+            [{"action": "set-current-schema", "schema-id": 0}],
             [{"type": "assert-current-schema-id", "current-schema-id": 77}],
         )
     assert reopened(tmp_path).state.version == before
+
+
+def test_a_requirement_that_concerns_no_update_is_not_checked(tmp_path: Path) -> None:
+    table = promoted(tmp_path)
+    commit_updates(
+        table,
+        [{"action": "set-properties", "updates": {"owner": "ann"}}],
+        [{"type": "assert-current-schema-id", "current-schema-id": 77}],
+    )
+    assert reopened(tmp_path).state.schema.options["owner"] == "ann"
 
 
 def test_updates_are_decided_again_on_what_others_committed(tmp_path: Path) -> None:
