@@ -134,21 +134,22 @@ def _numbered_fields(
 ) -> tuple[NestedField, ...]:
     own = [next(numbers) for _ in fields]
     return tuple(
-        evolve(each, id=number, type=_numbered_type(each.type, numbers))
+        evolve(each, id=number, type=numbered_type(each.type, numbers))
         for each, number in zip(fields, own, strict=True)
     )
 
 
-def _numbered_type(kind: Type, numbers: Iterator[int]) -> Type:
+def numbered_type(kind: Type, numbers: Iterator[int]) -> Type:
+    """Return a type whose members have the next ids, level by level."""
     if isinstance(kind, StructType):
         return StructType(_numbered_fields(kind.fields, numbers))
     if isinstance(kind, ListType):
         element_id = next(numbers)
-        return ListType(element_id, _numbered_type(kind.element, numbers), kind.element_required)
+        return ListType(element_id, numbered_type(kind.element, numbers), kind.element_required)
     if isinstance(kind, MapType):
         key_id, value_id = next(numbers), next(numbers)
-        key = _numbered_type(kind.key, numbers)
-        value = _numbered_type(kind.value, numbers)
+        key = numbered_type(kind.key, numbers)
+        value = numbered_type(kind.value, numbers)
         return MapType(key_id, key, value_id, value, kind.value_required)
     return kind
 

@@ -34,6 +34,7 @@ from projections.iceberg.rest_updates import (
     table_update_from_json,
     update_to_json,
 )
+from projections.iceberg.schema_rebase import rebase_added_columns
 from projections.iceberg.table_metadata import TableMetadata
 from projections.importing.trial import PlanningState
 
@@ -135,7 +136,7 @@ def decide_update_events(
     """
     names = Names(state.table_id)
     before = metadata_of(state, lambda each: f"{location}/{names.manifest_list(each)}")
-    batch = batch_of(before)
+    required, batch = rebase_added_columns(before, required, batch_of(before))
     committed = _commit_of_snapshots(state, batch)
     if committed is not None:
         return committed
