@@ -375,6 +375,11 @@ def convert_record(obj: Any, kind: type[_Record], what: str) -> _Record:
         InvalidInputError: The JSON is not such a record; the message names the place.
     """
     try:
+        return msgspec.convert(obj, kind)
+    except (msgspec.ValidationError, RecursionError, UnicodeError) as error:
+        if _UNKNOWN not in str(error):
+            raise invalid_json_error(what, error) from error
+    try:
         return msgspec.convert(_without_unknown_keys(obj, inspect.type_info(kind)), kind)
     except (msgspec.ValidationError, RecursionError, UnicodeError) as error:
         raise invalid_json_error(what, error) from error

@@ -11,17 +11,15 @@ Source: the Iceberg REST catalog specification.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Unpack
 from uuid import UUID, uuid5
 from weakref import WeakKeyDictionary
 
 from attrs import define, evolve, frozen
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from ledger.events import TableEvent
-from ledger.events.commit import Commit
 from ledger.ledger_handle import LedgerHandle
 from ledger.ledger_writes import create_recorded_table
 from ledger.locations import place_of
@@ -31,7 +29,9 @@ from ledger.model.errors import InvalidInputError, NotFoundError, UnsupportedErr
 from ledger.model.iceberg_objects import MetadataLogEntry
 from ledger.model.names import Identifier
 from ledger.state.declared_formats import OWN_PREFIX
+from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.table import TableState
+from ledger.state.table_builder import TableBuilder
 from ledger.stores.file_access import resolve_symlinks
 from ledger.table_handle import TableHandle
 from projections.iceberg.differences import counter_change_events, metadata_change_events
@@ -208,10 +208,10 @@ class Loaded:
 
 @define
 class _Written:
-    """Last version whose metadata file was written or found, and the times of those before it."""
+    """Newest version whose metadata file exists, and the entries of it and the ones before."""
 
     newest: Loaded
-    times: dict[int, int]
+    entries: dict[int, MetadataLogEntry]
 
 
 _written: WeakKeyDictionary[TableHandle, _Written] = WeakKeyDictionary()
@@ -231,70 +231,81 @@ def load(table: TableHandle, state: TableState) -> Loaded:
     last = _written.get(table)
     if last is not None and last.newest.version == state.version:
         return last.newest
-    times = _version_times(table, state, {} if last is None else last.times)
-    made = _render(table, state, times)
+    entries = _log_entries(table, state, {} if last is None else last.entries)
+    made = _render(table, state, entries)
     _write_file(table, made)
     if last is None or last.newest.version != state.version - 1:
-        _write_earlier_files(table, state, times)
+        _write_earlier_files(table, state, entries)
     if last is None or last.newest.version < state.version:
-        _written[table] = _Written(made, times)
+        entries[state.version] = MetadataLogEntry(made.metadata.last_updated_ms, made.location)
+        _written[table] = _Written(made, entries)
     return made
 
 
-def _render(table: TableHandle, state: TableState, times: dict[int, int]) -> Loaded:
+def _render(
+    table: TableHandle, state: TableState, entries: Mapping[int, MetadataLogEntry]
+) -> Loaded:
     names = Names(state.table_id)
     base = metadata_of(state, lambda each: f"{table.location}/{names.manifest_list(each)}")
-    folder = metadata_folder(base)
-    most = max(1, integer_property(base.properties, PREVIOUS_VERSIONS, DEFAULT_PREVIOUS_VERSIONS))
-    first = max(state.owner.since_version, state.version - most)
-    own = tuple(
-        MetadataLogEntry(times[each], f"{folder}/{file_name(state.table_id, each)}")
-        for each in range(first, state.version)
+    own = (entries[each] for each in _logged_versions(state))
+    metadata = evolve(
+        base, metadata_log=(*base.metadata_log, *own)[-_most_log_entries(state.schema.options) :]
     )
-    metadata = evolve(base, metadata_log=(*base.metadata_log, *own)[-most:])
-    location = f"{folder}/{file_name(state.table_id, state.version)}"
+    location = _file_url(state.table_id, state.version, state.schema.options, metadata.location)
     return Loaded(state.version, metadata, location, write_metadata(metadata))
 
 
-def metadata_folder(metadata: TableMetadata) -> str:
-    """Return the folder of a table's metadata files."""
-    asked = metadata.properties.get(METADATA_PATH, "").rstrip("/")
-    return asked or f"{metadata.location}/metadata"
+def _logged_versions(state: TableState) -> range:
+    """Return the versions that a version's metadata log names."""
+    first = state.version - _most_log_entries(state.schema.options)
+    return range(max(state.owner.since_version, first), state.version)
 
 
-def file_name(table_id: str, version: int) -> str:
-    """Return the name of a version's metadata file; no other table or version has it."""
-    return f"{version:05d}-{uuid5(UUID(table_id), f'served {version}')}.metadata.json"
+def _most_log_entries(options: Mapping[str, str]) -> int:
+    return max(1, integer_property(options, PREVIOUS_VERSIONS, DEFAULT_PREVIOUS_VERSIONS))
 
 
-def _version_times(table: TableHandle, state: TableState, known: dict[int, int]) -> dict[int, int]:
-    """Return when the versions before one took effect, Unix milliseconds, as far as needed."""
-    most = integer_property(state.schema.options, PREVIOUS_VERSIONS, DEFAULT_PREVIOUS_VERSIONS)
-    first = max(state.owner.since_version, state.version - max(1, most))
-    times = {version: known[version] for version in range(first, state.version) if version in known}
-    missing = next((each for each in range(first, state.version) if each not in times), None)
-    if missing is not None:
-        for commit in table.events(missing, state.version - 1):
-            times[commit.version] = _effective_millis(commit)
-    times[state.version] = state.effective_millis
-    return times
+def _file_url(table_id: str, version: int, options: Mapping[str, str], location: str) -> str:
+    """Return the URL of a version's metadata file; no other table or version has it."""
+    folder = options.get(METADATA_PATH, "").rstrip("/") or f"{location}/metadata"
+    return f"{folder}/{version:05d}-{uuid5(UUID(table_id), f'served {version}')}.metadata.json"
 
 
-def _effective_millis(commit: Commit[TableEvent]) -> int:
-    moment = commit.transactions[-1].effective_time_millis
-    return commit.time_millis if moment is UNSET else moment
+def _log_entries(
+    table: TableHandle, state: TableState, known: Mapping[int, MetadataLogEntry]
+) -> dict[int, MetadataLogEntry]:
+    """Return the entries of the versions that a version's metadata log names."""
+    wanted = _logged_versions(state)
+    entries = {each: known[each] for each in wanted if each in known}
+    first = next((each for each in wanted if each not in entries), None)
+    if first is None:
+        return entries
+    builder = TableBuilder(at_version(table.log, first))
+    entries[first] = _log_entry(state.table_id, builder)
+    for commit in table.events(first + 1, state.version - 1):
+        builder.commit(commit)
+        entries[commit.version] = _log_entry(state.table_id, builder)
+    return entries
 
 
-def _write_file(table: TableHandle, made: Loaded) -> None:
+def _log_entry(table_id: str, builder: TableBuilder) -> MetadataLogEntry:
+    origin = builder.origin
+    location = origin.location if isinstance(origin, IcebergOrigin) else ""
+    url = _file_url(table_id, builder.version, builder.schema.options, location)
+    return MetadataLogEntry(builder.effective_millis, url)
+
+
+def _write_file(table: TableHandle, made: Loaded) -> bool:
+    """Write a metadata file; return False if it exists."""
     folder, name = posixpath.split(made.location)
-    table.setting.store_at(table.reached(folder)).create(name, made.body)
+    return table.setting.store_at(table.reached(folder)).create(name, made.body)
 
 
-def _write_earlier_files(table: TableHandle, state: TableState, times: dict[int, int]) -> None:
+def _write_earlier_files(
+    table: TableHandle, state: TableState, entries: Mapping[int, MetadataLogEntry]
+) -> None:
     """Write the files before a version's that a process which died left out, newest first."""
-    for version in range(state.version - 1, state.owner.since_version - 1, -1):
+    for version in reversed(_logged_versions(state)):
         before = at_version(table.log, version)
-        made = _render(table, before, _version_times(table, before, times))
-        folder, name = posixpath.split(made.location)
-        if not table.setting.store_at(table.reached(folder)).create(name, made.body):
+        if not _write_file(table, _render(table, before, _log_entries(table, before, entries))):
             return
