@@ -18,6 +18,20 @@ def project(app: App) -> None:
     register(app)
 
 
+def serve(app: App) -> None:
+    """Serve a ledger through the Iceberg REST catalog."""
+    from projections.rest.command import register_serve
+
+    register_serve(app)
+
+
+def serve_token(app: App) -> None:
+    """Create a bearer token for clients of a server, and print it once."""
+    from projections.rest.command import register_serve_token
+
+    register_serve_token(app)
+
+
 def stats(app: App) -> None:
     """Show a table's partitions and totals at any instant, from its log alone."""
     from projections.statistics.command import register

@@ -303,6 +303,9 @@ StateT = TypeVar("StateT", bound=StateLike)
 E = TypeVar("E")
 E_co = TypeVar("E_co", covariant=True)
 
+COMMIT_ID_REUSED: Final = "COMMIT_ID_REUSED"
+"""Kind of the error that a commit id was used before, for another request."""
+
 ASKING_AGAIN: Final = "retrying with the same commit id is safe"
 """Advice in messages with a commit id: nothing is committed twice under one id."""
 
@@ -768,7 +771,8 @@ def _contains_transaction(commit: Commit[Any], request: Request) -> bool:
             if transaction.asked != request.asked:
                 raise InvalidInputError(
                     f"commit id {request.commit_id!r} was used for something else in version "
-                    f"{commit.version}; use a new id for a new request"
+                    f"{commit.version}; use a new id for a new request",
+                    kind=COMMIT_ID_REUSED,
                 )
             return True
     return False

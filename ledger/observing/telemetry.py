@@ -131,6 +131,17 @@ LOG_EVENTS: Final[Mapping[str, LogEventKind]] = {
     "follow_failed": LogEventKind(
         "warning", "background projection of a table failed", ("table", "error")
     ),
+    # The server, logged in its event loop.
+    "request_answered": LogEventKind(
+        "info",
+        "the server answered a request; the path is without its query",
+        ("method", "path", "status", "seconds"),
+    ),
+    "request_failed": LogEventKind(
+        "warning",
+        "the server could not answer a request, for another reason than the request",
+        ("method", "path", "error"),
+    ),
     # Clocks.
     "newest_commit_is_ahead": LogEventKind(
         "warning",

@@ -17,7 +17,7 @@ from ledger.cli.commands import NAMES
 
 ROOT = Path(__file__).parents[2]
 COLUMNS = 80
-PLUGGED = ("project", "stats")
+PLUGGED = ("project", "serve", "serve-token", "stats")
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -100,9 +100,10 @@ ELSEWHERE = (
     "lakeledger import paimon",
     "lakeledger project delta",
     "lakeledger promote",
+    "lakeledger serve ",
     "lakeledger serve-table",
 )
-"""Commands that need an imported table, or other declared formats, run in their own tests."""
+"""Commands that need an imported table or other declared formats, or run until they are stopped."""
 
 
 def is_for_the_shell(line: str) -> bool:

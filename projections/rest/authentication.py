@@ -1,0 +1,180 @@
+"""Authentication by static bearer tokens, of which only salted hashes are stored.
+
+A token file has one token a line: the principal's name, a salt, and the SHA-256 of salt and token,
+both in hex. Tokens are generated with 256 random bits, so a slow hash would protect nothing more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import secrets
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from attrs import field, frozen
+
+from ledger.model.errors import InvalidInputError
+from ledger.model.messages import excerpt
+from projections.rest.requests import RequestError
+
+Authenticate = Callable[[Mapping[str, str]], str | None]
+"""Returns the principal of a request by its headers, None for the default author; or raises a
+RequestError of status 401 or 403."""
+
+_SALT_BYTES: Final = 16
+_TOKEN_BYTES: Final = 32
+_LONGEST_HEADER: Final = 8192
+
+
+@frozen
+class TokenHash:
+    """A principal, and the salted hash of its token."""
+
+    principal: str
+    salt: bytes = field(repr=False)
+    digest: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, principal: str, token: str) -> TokenHash:
+        """Return the hash of a token, with a fresh salt.
+
+        Raises:
+            InvalidInputError: The name is empty, or has blanks or control characters.
+        """
+        if not principal.isprintable() or len(principal.split()) != 1 or "#" in principal:
+            raise InvalidInputError(
+                f"{excerpt(principal)} is no name of a principal; write one word without '#'"
+            )
+        salt = secrets.token_bytes(_SALT_BYTES)
+        return cls(principal, salt, _digest(salt, token))
+
+    @classmethod
+    def parse(cls, line: str, where: str) -> TokenHash:
+        """Read a line of a token file.
+
+        Raises:
+            InvalidInputError: It is not one; the message does not repeat it.
+        """
+        try:
+            name, salt, digest = line.split()
+            return cls(name, bytes.fromhex(salt), bytes.fromhex(digest))
+        except ValueError:
+            raise InvalidInputError(
+                f"{where} is not a name, a salt and a hash; create lines with: lakeledger "
+                "serve-token NAME --token-file FILE"
+            ) from None
+
+    @property
+    def line(self) -> str:
+        """The line of a token file."""
+        return f"{self.principal} {self.salt.hex()} {self.digest.hex()}\n"
+
+    def accepts(self, token: str) -> bool:
+        """Return whether a token has this hash; takes the same time for every token."""
+        return hmac.compare_digest(self.digest, _digest(self.salt, token))
+
+
+def _digest(salt: bytes, token: str) -> bytes:
+    return hashlib.sha256(salt + token.encode("utf-8", "surrogateescape")).digest()
+
+
+def read_token_file(path: Path) -> tuple[TokenHash, ...]:
+    """Return the tokens of a file; blank lines and those that begin with `#` are skipped.
+
+    Raises:
+        InvalidInputError: It cannot be read, has no token, or has a line that is none.
+    """
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInputError(f"the token file {path} cannot be read: {error}") from error
+    found = tuple(
+        TokenHash.parse(line, f"line {number} of the token file {path}")
+        for number, line in enumerate(lines, 1)
+        if line.strip() and not line.startswith("#")
+    )
+    if not found:
+        raise InvalidInputError(
+            f"the token file {path} has no token; create one with: lakeledger serve-token NAME "
+            f"--token-file {path}"
+        )
+    return found
+
+
+def add_token(path: Path, principal: str) -> str:
+    """Add a new token of a principal to a file, readable by its owner only, and return the token.
+
+    Raises:
+        InvalidInputError: The name is not valid, or the file cannot be written.
+    """
+    token = secrets.token_urlsafe(_TOKEN_BYTES)
+    line = TokenHash.of(principal, token).line
+    try:
+        path.touch(mode=0o600)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(line)
+    except OSError as error:
+        raise InvalidInputError(f"the token file {path} cannot be written: {error}") from error
+    return token
+
+
+def bearer_authentication(tokens: tuple[TokenHash, ...]) -> Authenticate:
+    """Return the authentication by bearer tokens."""
+
+    def authenticate(headers: Mapping[str, str]) -> str:
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not token or len(token) > _LONGEST_HEADER:
+            raise RequestError(
+                401,
+                "the request has no bearer token; set the client's option token, which sends "
+                "Authorization: Bearer TOKEN",
+            )
+        # No early end, so that the time does not depend on the position of the token.
+        found = [each.principal for each in tokens if each.accepts(token.strip())]
+        if not found:
+            raise RequestError(401, "the bearer token is not one of the server's; check it")
+        return found[0]
+
+    return authenticate
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether an address reaches this machine only.
+
+    Example:
+        >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+        (True, True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def authenticate_local_program(headers: Mapping[str, str]) -> None:
+    """Accept programs of this machine, and reject requests that a web page sends through a browser.
+
+    For a server that binds to loopback without tokens: a page of any site can send requests to it,
+    with an `Origin`, or with the site's name as `Host` after it points the name to 127.0.0.1.
+
+    Raises:
+        RequestError: The request comes from a web page.
+    """
+    host = headers.get("host", "")
+    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
+    if "origin" in headers or not is_loopback(name):
+        raise RequestError(
+            403,
+            "a server without tokens accepts requests of this machine's programs only: to its "
+            "loopback address, and without the header Origin; start it with --token-file",
+        )
+
+
+def accept_everybody(headers: Mapping[str, str]) -> None:
+    """Accept every request: the operator chose a server without authentication."""
+    del headers

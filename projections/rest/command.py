@@ -1,0 +1,286 @@
+"""The commands `serve` and `serve-token`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from attrs import evolve
+from cyclopts import App, Parameter
+
+from ledger.cli import families
+from ledger.cli.exits import UNKNOWN, UsageError
+from ledger.cli.options import LedgerFlags
+from ledger.cli.output import Screen
+from ledger.ledger_handle import LedgerHandle
+from ledger.locations import place_of
+from ledger.model.errors import InvalidInputError
+from ledger.observing.telemetry import is_log_configured
+from ledger.table_handle import handle_of
+from projections.rest.authentication import (
+    Authenticate,
+    accept_everybody,
+    add_token,
+    authenticate_local_program,
+    bearer_authentication,
+    is_loopback,
+    read_token_file,
+)
+from projections.rest.requests import MOST_BODY_BYTES
+from projections.rest.server import (
+    DEFAULT_GRACE_S,
+    DEFAULT_PORT,
+    Address,
+    bound_socket,
+    check_dependencies,
+    serve_until_stopped,
+)
+from projections.rest.worker_pool import PoolLimits, WorkerPool
+
+_Flag = Parameter(negative="", show_default=False)
+LogLevel = Literal["info", "warning"]
+_LEVELS: Mapping[LogLevel, int] = {"info": 20, "warning": 30}
+_MOST_THREADS = 1024
+_MOST_PORT = 65_535
+
+
+def register_serve(app: App) -> None:
+    """Add the command `serve`."""
+    families.add(app, "serve", serve)
+
+
+def register_serve_token(app: App) -> None:
+    """Add the command `serve-token`."""
+    families.add(app, "serve-token", serve_token)
+
+
+def serve(  # noqa: PLR0913 - one option each
+    url: Annotated[str | None, Parameter(help="Root of the ledger; or use --ledger.")] = None,
+    /,
+    *,
+    host: Annotated[
+        str,
+        Parameter(
+            help="Address to bind to. Other machines reach an address that is not of loopback, so "
+            "it needs --token-file or --insecure."
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[int, Parameter(help="Port to bind to; 0 for any free port.")] = DEFAULT_PORT,
+    token_file: Annotated[
+        Path | None,
+        Parameter(
+            show_default=False,
+            help="File of bearer tokens, from lakeledger serve-token; each request needs one, and "
+            "its name is the author.",
+        ),
+    ] = None,
+    insecure: Annotated[
+        bool, _Flag, Parameter(help="Serve other machines without authentication.")
+    ] = False,
+    author: Annotated[
+        str | None,
+        Parameter(
+            env_var="LAKELEDGER_AUTHOR",
+            help="Author of commits without authentication; user@host if omitted.",
+        ),
+    ] = None,
+    allow_location: Annotated[
+        tuple[str, ...],
+        Parameter(
+            negative="",
+            show_default=False,
+            help="Folder or URL outside of the ledger where clients may place and register tables; "
+            "repeatable.",
+        ),
+    ] = (),
+    storage_config: Annotated[
+        Path | None,
+        Parameter(
+            show_default=False,
+            help="TOML file with clients' properties by location prefix, credentials included.",
+        ),
+    ] = None,
+    threads: Annotated[
+        int, Parameter(help="Number of requests that run at a time; one table gets 3/4 of them.")
+    ] = 64,
+    max_body_bytes: Annotated[
+        int, Parameter(help="Size of a request beyond which it is rejected.")
+    ] = MOST_BODY_BYTES,
+    grace: Annotated[
+        int, Parameter(help="Seconds that running requests get after SIGTERM or Ctrl-C.")
+    ] = DEFAULT_GRACE_S,
+    log_level: Annotated[
+        LogLevel, Parameter(help="Least level of the log lines on stderr, which are JSON.")
+    ] = "info",
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
+) -> None:
+    """Serve a ledger through the Iceberg REST catalog.
+
+    Spark, Trino, Flink, DuckDB and PyIceberg then create tables and commit to them; each commit is
+    in the log with its author, client and reason. Clients take the URL that is printed, any
+    warehouse, and no prefix. A reason is the header X-Lakeledger-Message or the property
+    lakeledger.message.
+
+    Tokens: create one for each principal with lakeledger serve-token, and give clients the option
+    token. Encrypt connections from other machines by a proxy with TLS.
+
+    GET /health answers while the process runs, GET /ready while the ledger can be read. Several
+    servers on one ledger are safe. SIGTERM ends the server after the requests under way.
+
+    Example:
+        lakeledger serve lake --port 8181
+
+        lakeledger serve s3://lake/ledger --host 0.0.0.0 --token-file tokens
+    """
+    check_dependencies()
+    if url is not None and place.ledger not in {None, url, os.environ.get("LAKELEDGER_URL")}:
+        raise UsageError(f"two ledgers are given, {url} and {place.ledger}; give one")
+    _check_numbers(port, threads, max_body_bytes, grace)
+    authenticate = _authentication(host, token_file, is_insecure=insecure)
+    chosen = evolve(place, ledger=url or place.ledger)
+    handle = _opened(chosen, author, allow_location)
+    storage = {} if storage_config is None else _read_storage_config(storage_config)
+    screen = chosen.screen
+    if token_file is None:
+        screen.notice(
+            f"warning: the author of each commit is {handle.setting.author}, whoever sends it: "
+            "there is no access control without --token-file"
+        )
+    _configure_log(log_level)
+
+    from projections.rest.app import Serving, create_app
+    from projections.rest.iceberg.catalog import IcebergCatalog, StorageConfig
+    from projections.rest.iceberg.routes import iceberg_protocol
+
+    pool = WorkerPool(PoolLimits.of_threads(threads))
+    serving = Serving(pool, authenticate=authenticate, most_body_bytes=max_body_bytes)
+    catalog = IcebergCatalog(handle, storage=StorageConfig(storage))
+    app = create_app(iceberg_protocol(catalog), serving)
+    with bound_socket(Address(host, port)) as listening:
+        reached = listening.getsockname()[1]
+        ended = serve_until_stopped(
+            app, listening, pool, grace, lambda: _announce(screen, handle.url, host, reached)
+        )
+    handle.close(grace)
+    if not ended:
+        _exit_with_running_requests(grace)
+
+
+def serve_token(
+    name: Annotated[str, Parameter(help="Name of the principal: the author of its commits.")],
+    /,
+    *,
+    token_file: Annotated[Path, Parameter(help="File to add the token's salted hash to.")],
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
+) -> None:
+    """Create a bearer token for clients of a server, and print it once.
+
+    The file gets a line with the name and a salted hash, from which the token cannot be computed.
+    To revoke a token, delete its line. A running server reads the file when it is started again.
+
+    Example:
+        lakeledger serve-token ann --token-file tokens
+    """
+    token = add_token(token_file, name)
+    document = {"principal": name, "token": token, "file": str(token_file)}
+    place.screen.result(document, lambda to: to.line(token))
+
+
+def _check_numbers(port: int, threads: int, max_body_bytes: int, grace: int) -> None:
+    if not 0 <= port <= _MOST_PORT:
+        raise UsageError(f"--port {port} is no port; give 0 to {_MOST_PORT}")
+    if not 1 <= threads <= _MOST_THREADS:
+        raise UsageError(f"--threads {threads} is out of range; give 1 to {_MOST_THREADS}")
+    if max_body_bytes < 1 or grace < 1:
+        raise UsageError("--max-body-bytes and --grace are at least 1")
+
+
+def _authentication(host: str, token_file: Path | None, *, is_insecure: bool) -> Authenticate:
+    """Return the authentication of a server.
+
+    Raises:
+        UsageError: Other machines could commit without a token, and nobody allowed that.
+    """
+    if token_file is not None:
+        if is_insecure:
+            raise UsageError("--insecure cannot be combined with --token-file")
+        return bearer_authentication(read_token_file(token_file))
+    if is_insecure:
+        return accept_everybody
+    if not is_loopback(host):
+        raise UsageError(
+            f"--host {host} lets other machines commit without authentication; add --token-file "
+            "FILE (create tokens with: lakeledger serve-token NAME --token-file FILE), or "
+            "--insecure if everybody who reaches the address may write"
+        )
+    return authenticate_local_program
+
+
+def _opened(place: LedgerFlags, author: str | None, allowed: tuple[str, ...]) -> LedgerHandle:
+    handle = handle_of(place.open())
+    setting = handle.setting
+    places = (*setting.allowed, *map(place_of, allowed))
+    return LedgerHandle(evolve(setting, author=author or setting.author, allowed=places))
+
+
+def _read_storage_config(path: Path) -> dict[str, dict[str, str]]:
+    """Return clients' properties by location prefix.
+
+    Raises:
+        InvalidInputError: The file cannot be read, or is not a table of texts for each prefix; the
+            message repeats no value.
+    """
+    try:
+        document: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(f"the storage config {path} cannot be read: {error}") from error
+    for prefix, properties in document.items():
+        place_of(prefix)
+        if not isinstance(properties, dict) or not all(
+            isinstance(each, str) for each in properties.values()
+        ):
+            raise InvalidInputError(
+                f"the storage config {path} has no texts for {prefix!r}; write a table of "
+                '"property" = "value" below ["LOCATION PREFIX"]'
+            )
+    return document
+
+
+def _configure_log(level: LogLevel) -> None:
+    """Write log events to stderr, one JSON object a line, unless they are configured already."""
+    if is_log_configured():
+        return
+    import structlog
+
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+    )
+
+
+def _announce(screen: Screen, ledger: str, host: str, port: int) -> None:
+    shown = f"[{host}]" if ":" in host else host
+    document = {"ledger": ledger, "uri": f"http://{shown}:{port}", "protocol": "iceberg"}
+    screen.result(
+        document, lambda to: to.line(f"serving {ledger} to Iceberg clients at {document['uri']}")
+    )
+    sys.stdout.flush()
+
+
+def _exit_with_running_requests(grace: int) -> None:
+    """End the process although requests still run, whose threads Python would wait for."""
+    sys.stderr.write(
+        f"lakeledger: requests were still running {grace} s after the signal; their clients got no "
+        "answer, and find the outcome in the log\n"
+    )
+    sys.stderr.flush()
+    os._exit(UNKNOWN)

@@ -1,0 +1,43 @@
+"""The endpoints of Iceberg's REST catalog, and the configuration that lists them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from projections.rest.app import Protocol
+from projections.rest.iceberg import creation, namespaces, tables
+from projections.rest.iceberg.catalog import IcebergCatalog
+from projections.rest.iceberg.errors import answer_error
+from projections.rest.requests import Call, Endpoint, Reply
+
+KEY_LIFETIME: Final = "P3650D"
+"""Lifetime of idempotency keys that clients are told, ten years: a key is a commit's id in the log,
+and never expires."""
+
+
+def load_config(catalog: IcebergCatalog, _call: Call) -> Reply:
+    """Return the configuration of clients; a ledger is served whatever warehouse they name."""
+    content: dict[str, Any] = {
+        "defaults": {},
+        "overrides": {},
+        "endpoints": catalog.endpoints,
+        "idempotency-key-lifetime": KEY_LIFETIME,
+    }
+    return Reply.of(content)
+
+
+ENDPOINTS: Final[tuple[Endpoint[IcebergCatalog], ...]] = (
+    Endpoint("GET", "/v1/config", load_config),
+    *namespaces.ENDPOINTS,
+    *creation.ENDPOINTS,
+    *tables.ENDPOINTS,
+)
+"""Every endpoint; `views` and `planning` add theirs here. `POST /v1/{prefix}/transactions/commit`
+is missing on purpose: a commit of several tables is not atomic, and clients use it if it is listed.
+"""
+
+
+def iceberg_protocol(catalog: IcebergCatalog) -> Protocol[IcebergCatalog]:
+    """Return the protocol over a catalog."""
+    catalog.endpoints = [f"{each.method} {each.path}" for each in ENDPOINTS]
+    return Protocol(ENDPOINTS, catalog, answer_error, catalog.check_ready)

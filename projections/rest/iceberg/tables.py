@@ -1,0 +1,264 @@
+"""Tables: lists, loads, commits, drops, renames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from ledger.decide.catalog import RenameTable
+from ledger.ledger_writes import drop_table as drop_and_seal
+from ledger.log.request import CommitOptions
+from ledger.model.errors import AlreadyExistsError, CommitConflictError, NotFoundError
+from ledger.model.messages import excerpt
+from ledger.model.names import Identifier
+from projections.iceberg import served
+from projections.iceberg.rest_commit import commit_updates
+from projections.iceberg.rest_updates import (
+    AddSnapshot,
+    AssertCreate,
+    SetProperties,
+    TableRequirement,
+    TableUpdate,
+    requirement_from_json,
+    table_update_from_json,
+)
+from projections.rest.iceberg.answers import (
+    check_locations,
+    entity_tag,
+    is_unchanged,
+    snapshots_mode,
+    storage_credentials,
+    table_reply,
+)
+from projections.rest.iceberg.catalog import IcebergCatalog
+from projections.rest.iceberg.creation import create_by
+from projections.rest.iceberg.errors import (
+    after_commit,
+    create_requirement_failed,
+    no_such_namespace,
+    no_such_table,
+)
+from projections.rest.iceberg.requests import (
+    MESSAGE_PROPERTY,
+    TableName,
+    commit_options,
+    namespace_of,
+    new_name,
+    page_of,
+    table_of,
+)
+from projections.rest.requests import NO_CONTENT, Call, Endpoint, Reply, RequestError
+
+
+class CommitTableRequest(Struct):
+    """The body of a commit."""
+
+    requirements: list[Any]
+    updates: list[Any]
+
+
+class RenameRequest(Struct):
+    """The body of a rename."""
+
+    source: TableName
+    destination: TableName
+
+
+def list_tables(catalog: IcebergCatalog, call: Call) -> Reply:
+    """List the tables of a namespace."""
+    namespace = namespace_of(call)
+    state = catalog.state
+    if namespace not in state.databases:
+        raise no_such_namespace(namespace)
+    page = page_of(call, (each.name for each in state.tables if each.database == namespace))
+    identifiers = [{"namespace": [namespace], "name": each} for each in page.items]
+    return Reply.of({"identifiers": identifiers, "next-page-token": page.token})
+
+
+def load_table(catalog: IcebergCatalog, call: Call) -> Reply:
+    """Return a table's metadata, or that the client has the newest."""
+    mode = snapshots_mode(call)
+    table = catalog.table(table_of(call))
+    state = table.state
+    tag = entity_tag(catalog, state, mode)
+    if is_unchanged(call, tag):
+        return Reply(304, headers={"etag": tag})
+    return table_reply(catalog, table, state, mode)
+
+
+def check_table(catalog: IcebergCatalog, call: Call) -> Reply:
+    """Answer whether a table exists."""
+    catalog.table(table_of(call))
+    return NO_CONTENT
+
+
+def commit_table(catalog: IcebergCatalog, call: Call) -> Reply:
+    """Commit updates of a table, or create it by them."""
+    name = table_of(call)
+    wanted = call.decode(CommitTableRequest)
+    requirements = [requirement_from_json(each) for each in wanted.requirements]
+    read = [table_update_from_json(each) for each in wanted.updates]
+    updates, said = _without_message(read)
+    check_locations(catalog, updates)
+    asked = ["commitTable", wanted.requirements, wanted.updates]
+    options = commit_options(call, catalog.handle.setting.author, asked, said)
+    if any(isinstance(each, AssertCreate) for each in requirements):
+        return _create_by_updates(catalog, name, updates, options)
+    return _commit(catalog, name, requirements, updates, options)
+
+
+def _commit(
+    catalog: IcebergCatalog,
+    name: Identifier,
+    requirements: Sequence[TableRequirement],
+    updates: Sequence[TableUpdate],
+    options: CommitOptions,
+) -> Reply:
+    table = catalog.table(name)
+    try:
+        done = commit_updates(table, updates, requirements, **options)
+    except NotFoundError as error:
+        if name in catalog.state.tables:
+            raise
+        raise no_such_table(str(name)) from error
+    with after_commit(f"version {done.version} of {name}"):
+        return table_reply(catalog, table, done.state)
+
+
+def _create_by_updates(
+    catalog: IcebergCatalog,
+    name: Identifier,
+    updates: Sequence[TableUpdate],
+    options: CommitOptions,
+) -> Reply:
+    new_name(name.database, name.name)
+    catalog.check_namespace(name.database)
+    table = create_by(
+        catalog,
+        name,
+        lambda: served.create_table(catalog.handle, name, updates, **options),
+        create_requirement_failed,
+    )
+    with after_commit(f"the creation of {name}"):
+        return table_reply(catalog, table, table.state)
+
+
+def _without_message(
+    updates: Iterable[TableUpdate],
+) -> tuple[list[TableUpdate], Mapping[str, str]]:
+    """Return updates without the property that is the commit's reason, and what they say.
+
+    Returns:
+        The updates, and the properties of the request: those that it sets, and the summary of its
+        last snapshot.
+    """
+    kept: list[TableUpdate] = []
+    said: dict[str, str] = {}
+    for update in updates:
+        if isinstance(update, AddSnapshot):
+            said.update(update.snapshot.summary or {})
+        elif isinstance(update, SetProperties) and MESSAGE_PROPERTY in update.updates:
+            rest = dict(update.updates)
+            said[MESSAGE_PROPERTY] = rest.pop(MESSAGE_PROPERTY)
+            if rest:
+                kept.append(SetProperties(updates=rest))
+            continue
+        kept.append(update)
+    return kept, said
+
+
+def drop_table(catalog: IcebergCatalog, call: Call) -> Reply:
+    """Drop a table; no file is deleted."""
+    name = table_of(call)
+    _is_purge_requested(call)
+    options = commit_options(call, catalog.handle.setting.author, ["dropTable", str(name)])
+    _drop(catalog, name, options)
+    return NO_CONTENT
+
+
+def _drop(catalog: IcebergCatalog, name: Identifier, options: CommitOptions) -> None:
+    entry = catalog.state.tables.get(name)
+    try:
+        drop_and_seal(catalog.handle, name, options)
+    except NotFoundError as error:
+        raise no_such_table(str(name)) from error
+    if entry is not None:
+        catalog.forget(entry.table_id)
+
+
+def _is_purge_requested(call: Call) -> bool:
+    asked = call.query.get("purgeRequested", "false").lower()
+    if asked not in {"true", "false"}:
+        raise RequestError(400, f"purgeRequested={excerpt(asked)} is neither true nor false")
+    return asked == "true"
+
+
+def unregister_table(catalog: IcebergCatalog, call: Call) -> Reply:
+    """Remove a table from the catalog, and return its metadata."""
+    name = table_of(call)
+    options = commit_options(call, catalog.handle.setting.author, ["unregisterTable", str(name)])
+    table = catalog.table(name)
+    reply = table_reply(catalog, table, table.state)
+    _drop(catalog, name, options)
+    return Reply(200, reply.body)
+
+
+def rename_table(catalog: IcebergCatalog, call: Call) -> Reply:
+    """Rename a table; its files stay where they are."""
+    wanted = call.decode(RenameRequest)
+    source, destination = wanted.source.identifier, wanted.destination
+    if source is None:
+        raise no_such_table(wanted.source.text)
+    if len(destination.namespace) != 1:
+        raise no_such_namespace(".".join(destination.namespace))
+    target = new_name(destination.namespace[0], destination.name)
+    asked = ["renameTable", str(source), str(target)]
+    options = commit_options(call, catalog.handle.setting.author, asked)
+    try:
+        catalog.handle.ask(RenameTable(source, target), options)
+    except NotFoundError as error:
+        if source not in catalog.state.tables:
+            raise no_such_table(str(source)) from error
+        raise no_such_namespace(target.database) from error
+    except (AlreadyExistsError, CommitConflictError) as error:
+        kind = catalog.state.kind_of(target)
+        if kind is None:
+            raise
+        raise RequestError(
+            409,
+            f"Cannot rename {source} to {target}. {kind.title()} already exists",
+            "AlreadyExistsException",
+        ) from error
+    return NO_CONTENT
+
+
+def report_metrics(catalog: IcebergCatalog, call: Call) -> Reply:
+    """Accept a report of a scan or a commit, and keep nothing of it."""
+    catalog.table(table_of(call))
+    call.decode(dict)
+    return NO_CONTENT
+
+
+def load_credentials(catalog: IcebergCatalog, call: Call) -> Reply:
+    """Return the client configuration for a table's location."""
+    table = catalog.table(table_of(call))
+    location = served.load(table, table.state).metadata.location
+    return Reply.of({"storage-credentials": storage_credentials(catalog.storage.of(location))})
+
+
+_ALL = "/v1/{prefix}/namespaces/{namespace}/tables"
+_ONE = "/v1/{prefix}/namespaces/{namespace}/tables/{table}"
+
+ENDPOINTS = (
+    Endpoint("GET", _ALL, list_tables),
+    Endpoint("GET", _ONE, load_table),
+    Endpoint("HEAD", _ONE, check_table),
+    Endpoint("POST", _ONE, commit_table, "write"),
+    Endpoint("DELETE", _ONE, drop_table, "write"),
+    Endpoint("POST", f"{_ONE}/unregister", unregister_table, "write"),
+    Endpoint("POST", f"{_ONE}/metrics", report_metrics),
+    Endpoint("GET", f"{_ONE}/credentials", load_credentials),
+    Endpoint("POST", "/v1/{prefix}/tables/rename", rename_table, "write"),
+)

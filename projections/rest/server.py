@@ -1,0 +1,120 @@
+"""The server process: bind, serve until a signal, finish what is under way, stop."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from ledger.model.errors import InvalidInputError, MissingDependencyError
+from projections.rest.worker_pool import WorkerPool
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+DEFAULT_PORT = 8181
+DEFAULT_GRACE_S = 30
+_BACKLOG = 2048
+_LAST_WAIT_S = 1.0
+
+
+@frozen
+class Address:
+    """An address to bind to; port 0 is any free port."""
+
+    host: str
+    port: int
+
+
+def check_dependencies() -> None:
+    """Check that the packages of the extra are installed.
+
+    Raises:
+        MissingDependencyError: One is not.
+    """
+    try:
+        import starlette  # noqa: F401 - looked for
+        import uvicorn  # noqa: F401 - looked for
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"the server needs {error.name}: pip install 'lakeledger[serve]'"
+        ) from error
+
+
+@contextmanager
+def bound_socket(address: Address) -> Iterator[socket.socket]:
+    """Yield a listening socket at an address.
+
+    Raises:
+        InvalidInputError: The address cannot be bound.
+    """
+    try:
+        family, *_, where = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listening = socket.create_server(
+            (str(where[0]), int(where[1])), family=family, backlog=_BACKLOG
+        )
+    except (OSError, OverflowError, UnicodeError) as error:
+        raise InvalidInputError(
+            f"{address.host} port {address.port} cannot be bound: {error}; choose another with "
+            "--host and --port"
+        ) from error
+    with listening:
+        yield listening
+
+
+def serve_until_stopped(
+    app: ASGIApp,
+    listening: socket.socket,
+    pool: WorkerPool,
+    grace_s: float,
+    announce: Callable[[], object],
+) -> bool:
+    """Serve until SIGTERM or SIGINT, and finish the requests under way.
+
+    From the signal on no connection is accepted; a second signal ends the waiting.
+
+    Args:
+        app: The application.
+        listening: The socket.
+        pool: The pool that the application's handlers run in.
+        grace_s: Seconds that requests under way get.
+        announce: Called when connections are accepted.
+
+    Returns:
+        Whether every request ended in that time. The outcome of one that did not is unknown to its
+        client, as after a lost connection.
+    """
+    import uvicorn
+
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        timeout_graceful_shutdown=max(1, round(grace_s)),
+    )
+    server = uvicorn.Server(config)
+    announce()
+    # uvicorn raises the signals again when it has stopped, which would end this process at once.
+    with _ignored_signals():
+        server.run(sockets=[listening])
+        # The grace is over, or no request is left.
+        return pool.close(_LAST_WAIT_S)
+
+
+@contextmanager
+def _ignored_signals() -> Iterator[None]:
+    caught = (signal.SIGTERM, signal.SIGINT)
+    before = {each: signal.signal(each, lambda *_: None) for each in caught}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
