@@ -36,6 +36,7 @@ from attrs import define, evolve, field, frozen
 from ledger.decide.format_rules import Refusal, declared_rules
 from ledger.events import TableEvent
 from ledger.following.files import STEP_COMMITS
+from ledger.locations import place_of
 from ledger.log.personal_data import confirm_folders
 from ledger.log.replay import Read
 from ledger.log.request import now_millis
@@ -605,10 +606,13 @@ class Materialisation(Generic[P]):
             NotFoundError: The files are of an older renderer and cannot be compared.
         """
         saved = self.position(table)
-        if saved.version < 0:
-            # Ownership of files needs no record: the ledger's own are reproduced byte for byte.
-            return self._difference_if_no_position(table)
-        return self._compare_files(table, saved).difference
+        # Ownership of files needs no record: the ledger's own are reproduced byte for byte.
+        found = (
+            self._difference_if_no_position(table)
+            if saved.version < 0
+            else self._compare_files(table, saved).difference
+        )
+        return evolve(found, foreign=()) if _engines_share_folder(table) else found
 
     def rebuild(self, table: TableHandle, *, on_progress: Progress = ignore_progress) -> Difference:
         """Restore lost and damaged files, and delete leftovers; return the differences found.
@@ -1025,6 +1029,12 @@ def _restore_files(table: TableHandle, bodies: Mapping[str, bytes], on_progress:
 def outputs_of(table: TableHandle) -> StoreOutputs:
     """Return the outputs of a table's folder."""
     return StoreOutputs(table.log.store, table.log.layout.folder)
+
+
+def _engines_share_folder(table: TableHandle) -> bool:
+    """Return whether engines keep their manifests in the table's own folder, beside the ledger."""
+    folder = table.state.origin.manifest_folder
+    return bool(folder) and place_of(folder).meets(place_of(table.location))
 
 
 def _lag_s(table: TableHandle, version: int) -> float:

@@ -234,8 +234,8 @@ def check_recorded_values(said: Iterable[object], source: str) -> None:
             continue
         for problem in _recorded_value_problems(each):
             raise InvalidInputError(
-                f"{source}: {problem}, which a log cannot hold; nothing was imported: have it "
-                "corrected there, then retry"
+                f"{source}: {problem}, which a log cannot hold; nothing was written: correct "
+                "it, then retry"
             )
         check_credentials(msgspec.json.encode(each).decode(), source)
 
@@ -254,8 +254,8 @@ def check_credentials(text: str, source: str) -> None:
     if found is not None:
         raise InvalidInputError(
             f"{source}: {excerpt(found)} carries a user, a key or a signature, and a ledger keeps "
-            "no credentials; nothing was imported: have its owner take them out of the metadata, "
-            "and give the credentials of the location as storage_options"
+            "no credentials; nothing was written: take them out of the metadata, and give the "
+            "credentials of the location as storage_options"
         )
 
 

@@ -541,6 +541,8 @@ def describe_table_creation(fact: TableCreated) -> str:
     origin = fact.origin
     if isinstance(origin, UnsetType):
         return said
+    if fact.protocol is not UNSET:
+        said += f", which engines own through the {fact.protocol} protocol"
     return f"{said}, from {str(type(origin).__struct_config__.tag).title()}'s {origin.source}"
 
 

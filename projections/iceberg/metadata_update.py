@@ -722,8 +722,9 @@ def _finish_metadata(
 def _metadata_log(
     table: TableMetadata, base: TableMetadata | None, previous_location: str | None
 ) -> tuple[MetadataLogEntry, ...]:
+    # Checked in any case: with another value no later metadata file could be written.
+    most = max(1, integer_property(table.properties, PREVIOUS_VERSIONS, DEFAULT_PREVIOUS_VERSIONS))
     if base is None or previous_location is None:
         return table.metadata_log
-    most = max(1, integer_property(table.properties, PREVIOUS_VERSIONS, DEFAULT_PREVIOUS_VERSIONS))
     entry = MetadataLogEntry(base.last_updated_ms, previous_location)
     return (*table.metadata_log, entry)[-most:]

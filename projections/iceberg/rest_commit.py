@@ -14,7 +14,7 @@ from typing import Any, Final, Unpack
 import projections.iceberg.rest_updates as u
 from ledger.decide.table_options import PERSONAL_OPTION, unmatched_mark_names
 from ledger.events import TableEvent
-from ledger.log.request import Appended, CommitOptions
+from ledger.log.request import Appended, CommitOptions, digest_of
 from ledger.model.errors import InvalidChangeError, InvalidInputError, UnsupportedError
 from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.stream import AlreadyCommitted
@@ -35,6 +35,7 @@ from projections.iceberg.rest_updates import (
     update_to_json,
 )
 from projections.iceberg.schema_rebase import rebase_added_columns
+from projections.iceberg.served import METADATA_PATH, check_location
 from projections.iceberg.table_metadata import TableMetadata
 from projections.importing.trial import PlanningState
 
@@ -75,15 +76,51 @@ def commit_updates(
     required: list[Any] = [
         requirement_from_json(each) if isinstance(each, dict) else each for each in requirements
     ]
+    _check_locations(table, batch)
     now_ms = table.setting.now_millis()
     wanted = [*map(requirement_to_json, required), *map(update_to_json, batch)]
-    return table.commit_events(
-        ["icebergUpdates", wanted],
-        lambda state: decide_update_events(
+    asked = ["icebergUpdates", wanted]
+
+    def decide(state: TableState) -> tuple[TableEvent, ...] | AlreadyCommitted:
+        events = decide_update_events(
             state, table.location, lambda _: batch, required, now_ms=now_ms
-        ),
-        **options,
-    )
+        )
+        if isinstance(events, AlreadyCommitted):
+            _check_same_request(table, events.version, options.get("asked", asked))
+        return events
+
+    return table.commit_events(asked, decide, **options)
+
+
+def _check_locations(table: TableHandle, batch: Sequence[TableUpdate]) -> None:
+    """Check the folders that updates name, to which metadata files are written then.
+
+    Raises:
+        InvalidInputError, UnsupportedError: As of `check_location`.
+    """
+    for each in batch:
+        if isinstance(each, u.SetLocation):
+            check_location(table, each.location, "location")
+        elif isinstance(each, u.SetProperties) and METADATA_PATH in each.updates:
+            check_location(table, each.updates[METADATA_PATH], METADATA_PATH)
+
+
+def _check_same_request(table: TableHandle, version: int, asked: Any) -> None:
+    """Check that a commit that added a request's snapshots is a commit of that very request.
+
+    Raises:
+        InvalidInputError: It is one of another request.
+    """
+    head = table.log.head
+    if head is None or version > head.state.version:
+        # Not committed yet: the request is decided again once it is.
+        return
+    digest = digest_of(asked)
+    if all(each.asked != digest for each in table.log.commit_at(version).transactions):
+        raise InvalidInputError(
+            f"version {version} added a snapshot of these updates, with other updates or "
+            "requirements; use a new snapshot id for a new request"
+        )
 
 
 def expire_snapshots(
@@ -174,13 +211,16 @@ def _commit_of_snapshots(
         InvalidInputError: A snapshot of the table has the id of one of them.
     """
     origin = state.origin_of_kind(IcebergOrigin)
+    gone: set[int] = set()
     for update in batch:
-        if isinstance(update, u.AddSnapshot):
+        if isinstance(update, u.RemoveSnapshots):
+            gone.update(update.snapshot_ids)
+        elif isinstance(update, u.AddSnapshot):
             wanted = update.snapshot
             there = origin.snapshots.get(wanted.snapshot_id)
             if there == wanted:
                 return AlreadyCommitted(origin.added_in[wanted.snapshot_id])
-            if there is not None:
+            if there is not None and wanted.snapshot_id not in gone:
                 raise InvalidInputError(
                     f"the table has another snapshot {wanted.snapshot_id}; use a new id"
                 )

@@ -60,17 +60,15 @@ def update_events(schema: Schema, steps: Sequence[UpdateStep]) -> Iterator[Table
     Raises:
         UnsupportedError: The ledger has no type for a column of a new schema.
     """
-    becoming_current = {
-        each.after.current_schema_id
-        for each in steps
-        if each.after.current_schema_id != each.before.current_schema_id
-    }
     recorded = set(steps[0].before.schemas_by_id) if steps else set()
-    for each in steps:
+    for place, each in enumerate(steps):
         yield from _events_of_step(each)
-        new = set(_new_ids(each.before.schemas_by_id, each.after.schemas_by_id)) - becoming_current
-        yield from (e.SchemaAdded(_ledger_schema_of(each, schema_id)) for schema_id in sorted(new))
-        recorded |= new
+        # An id of the batch's own that it removes can be given again.
+        recorded &= each.after.schemas_by_id.keys()
+        for schema_id in sorted(_new_ids(each.before.schemas_by_id, each.after.schemas_by_id)):
+            if not _becomes_current(schema_id, steps[place:]):
+                yield e.SchemaAdded(_ledger_schema_of(each, schema_id))
+                recorded.add(schema_id)
         current = each.after.current_schema_id
         if current == each.before.current_schema_id:
             continue
@@ -83,6 +81,16 @@ def update_events(schema: Schema, steps: Sequence[UpdateStep]) -> Iterator[Table
             yield e.SchemaNamed(current, made.text)
         recorded.add(current)
         schema = _schema_with(schema, fields, made.identifier_field_ids)
+
+
+def _becomes_current(schema_id: int, steps: Sequence[UpdateStep]) -> bool:
+    """Return True if a schema that the first step adds becomes the current one before it goes."""
+    for each in steps:
+        if each.after.current_schema_id == schema_id:
+            return True
+        if schema_id not in each.after.schemas_by_id:
+            return False
+    return False
 
 
 def _ledger_schema_of(step: UpdateStep, schema_id: int) -> e.IcebergSchema:

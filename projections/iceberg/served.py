@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Final, Unpack
 from uuid import UUID, uuid5
 from weakref import WeakKeyDictionary
@@ -126,6 +127,8 @@ def _create(
     commit: CommitOptions,
 ) -> TableHandle:
     check_location(ledger, after.location, "location")
+    if METADATA_PATH in after.properties:
+        check_location(ledger, after.properties[METADATA_PATH], METADATA_PATH)
     _refuse_ledger_options(after)
     creation = creation_of(after, source)
     options = {**options_of_properties(after.properties), **creation.schema.options}
@@ -163,11 +166,11 @@ def _refuse_ledger_options(metadata: TableMetadata) -> None:
         )
 
 
-def check_location(ledger: LedgerHandle, url: str, what: str) -> None:
+def check_location(handle: LedgerHandle | TableHandle, url: str, what: str) -> None:
     """Check that a client may name a location: below the ledger, or below an allowed one.
 
     Args:
-        ledger: The ledger.
+        handle: The ledger, or a table of it.
         url: The client's location.
         what: The name of the value, for the message.
 
@@ -175,7 +178,7 @@ def check_location(ledger: LedgerHandle, url: str, what: str) -> None:
         InvalidInputError: It is not a location of files.
         UnsupportedError: It is somewhere else.
     """
-    setting = ledger.setting
+    setting = handle.setting
     setting.file_access().check(url)
     place = resolve_symlinks(place_of(url))
     roots = (place_of(setting.home), place_of(setting.store.url), *setting.allowed)
@@ -262,7 +265,10 @@ def _logged_versions(state: TableState) -> range:
 
 
 def _most_log_entries(options: Mapping[str, str]) -> int:
-    return max(1, integer_property(options, PREVIOUS_VERSIONS, DEFAULT_PREVIOUS_VERSIONS))
+    # A registered table or a Python program can have any value: the table stays readable.
+    with suppress(InvalidInputError):
+        return max(1, integer_property(options, PREVIOUS_VERSIONS, DEFAULT_PREVIOUS_VERSIONS))
+    return DEFAULT_PREVIOUS_VERSIONS
 
 
 def _file_url(table_id: str, version: int, options: Mapping[str, str], location: str) -> str:

@@ -33,7 +33,8 @@ class Elsewhere(Table):
 
     def createTable(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
         super().createTable(event, moment, commit)
-        self.state["owner"] = ["mirrored", None, 0]
+        protocol = event.get("protocol")
+        self.state["owner"] = ["mirrored" if protocol is None else "served", protocol, 0]
 
     def promoteTable(self, _event: Doc, _moment: int, commit: Doc) -> None:  # noqa: N802
         self.state["owner"] = ["ledger", None, commit["version"]]
@@ -75,8 +76,11 @@ class FromIceberg(Elsewhere):
             "promotedVersion": -1,
             "sourceLastSnapshotId": 0,
             "lastAssignedSnapshotId": 0,
+            "ledgerSnapshotIds": [],
             "schemaId": origin["schemaId"],
         }
+        if "protocol" in event:
+            self.imported["promotedVersion"] = 0
         self.imported["schemas"][origin["schemaId"]] = self.schema_now(
             origin["schemaId"], origin.get("schemaJson")
         )
@@ -207,11 +211,9 @@ class FromIceberg(Elsewhere):
     def correctClock(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
         super().correctClock(event, moment, commit)
         latest, table = event["trueTimeMillis"], self.imported
-        own = table["promotedVersion"] >= 0 and range(
-            table["sourceLastSnapshotId"] + 1, OWN_IDS_END
-        )
+        own = [range(first, last + 1) for first, last in table["ledgerSnapshotIds"]]
         for each in (*table["snapshots"].values(), *table["snapshotLog"]):
-            if own and each["snapshot-id"] in own:
+            if any(each["snapshot-id"] in some for some in own):
                 each["timestamp-ms"] = min(each["timestamp-ms"], latest)
         table["tagTimes"] = {name: min(at, latest) for name, at in table["tagTimes"].items()}
 
@@ -239,9 +241,17 @@ class FromIceberg(Elsewhere):
         """Let the next snapshot of main be there."""
         table = self.imported
         holds(table["promotedVersion"] >= 0, "the table is another's")
-        holds(event["snapshotId"] == table["lastAssignedSnapshotId"] + 1, "its id is another")
+        wanted = table["lastAssignedSnapshotId"] + 1
+        while wanted in table["snapshots"]:
+            wanted += 1
+        holds(event["snapshotId"] == wanted, "its id is another")
         holds(event["schemaId"] == table["schemaId"], "its schema is another")
-        table["lastAssignedSnapshotId"] = event["snapshotId"]
+        table["lastAssignedSnapshotId"] = wanted
+        runs = table["ledgerSnapshotIds"]
+        if runs and runs[-1][1] == wanted - 1:
+            table["ledgerSnapshotIds"] = [*runs[:-1], [runs[-1][0], wanted]]
+        else:
+            table["ledgerSnapshotIds"] = [*runs, [wanted, wanted]]
         main, version = table["refs"].get("main"), table["formatVersion"]
         snapshot: Doc = {"snapshot-id": event["snapshotId"], "timestamp-ms": moment}
         snapshot["schema-id"] = event["schemaId"]

@@ -67,6 +67,7 @@ OF_ICEBERG: Doc = {
     "metadataFile": "",
     **dict.fromkeys(("syncedVersion", "promotedVersion"), -1),
     **dict.fromkeys(("sourceLastSnapshotId", "lastAssignedSnapshotId"), 0),
+    "ledgerSnapshotIds": NO_LIST,
 }
 OF_PAIMON: Doc = {
     **dict.fromkeys(("snapshots", "taggedSnapshots", "addedVersions", "branches"), NO_MAP),

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 COORDINATES = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"
+_EXTENSIONS = "spark.sql.extensions"
+_ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 
 
 @contextmanager
@@ -61,3 +63,42 @@ def _load(spark: SparkSession) -> None:
     loader = spark._jsparkSession.sharedState().jarClassLoader().getParent()
     for place in range(found.size()):
         loader.addURL(jvm.java.io.File(found.apply(place)).toURI().toURL())
+
+
+@contextmanager
+def rest_catalog(spark: SparkSession, uri: str, name: str) -> Iterator[SparkSession]:
+    """Give a session that knows Iceberg's statements, with a catalog behind a REST server.
+
+    Args:
+        spark: The session whose JVM is used; it stays as it is.
+        uri: The server.
+        name: The catalog's, used for no other server before.
+    """
+    from pyspark.sql import SparkSession
+
+    _load(spark)
+    jvm = spark._jvm
+    assert jvm is not None
+    conf = spark.sparkContext._jsc.sc().conf()
+    classic = jvm.org.apache.spark.sql.classic.SparkSession
+    # Extensions are read once, when a session is made that no other one is the parent of.
+    conf.set(_EXTENSIONS, _ICEBERG_EXTENSIONS)
+    classic.clearActiveSession()
+    classic.clearDefaultSession()
+    try:
+        made = classic.builder().sparkContext(spark.sparkContext._jsc.sc()).getOrCreate()
+    finally:
+        conf.remove(_EXTENSIONS)
+        classic.setDefaultSession(spark._jsparkSession)
+        classic.setActiveSession(spark._jsparkSession)
+    session = SparkSession(spark.sparkContext, made)
+    catalog = f"spark.sql.catalog.{name}"
+    for key, value in {
+        catalog: "org.apache.iceberg.spark.SparkCatalog",
+        f"{catalog}.type": "rest",
+        f"{catalog}.uri": uri,
+        f"{catalog}.cache-enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+    }.items():
+        session.conf.set(key, value)
+    yield session

@@ -59,7 +59,7 @@ def free_port(*, also: int = 0) -> int:
 @contextmanager
 def running(
     command: Sequence[str], folder: Path, is_up: Callable[[], bool], **environment: str
-) -> Iterator[None]:
+) -> Iterator[subprocess.Popen[bytes]]:
     """Run a server while the body runs; its output is in `folder`."""
     with (folder / "output.txt").open("wb") as output:
         process = subprocess.Popen(
@@ -72,7 +72,7 @@ def running(
         )
         try:
             _wait(process, folder, is_up)
-            yield
+            yield process
         finally:
             # What it stored is thrown away; an orderly end would take some of them ten seconds.
             process.kill()
