@@ -14,6 +14,7 @@ from attrs import frozen
 
 from ledger.model import types as t
 from ledger.model.single_values import Value, encode_value
+from ledger.model.transforms import Transform
 
 
 class Op(Enum):
@@ -76,6 +77,17 @@ class BoundColumn:
         if isinstance(self.type, t.CharType | t.VarCharType | t.BinaryType | t.VarBinaryType):
             return json.dumps(encoded, ensure_ascii=False)
         return str(encoded)
+
+
+@frozen
+class TransformedColumn(BoundColumn):
+    """A partition transform of a column; its id and name are the column's, its type the result's.
+
+    Attributes:
+        transform: The transform.
+    """
+
+    transform: Transform
 
 
 @frozen

@@ -39,6 +39,7 @@ from ledger.planning.expression import (
     Expression,
     Op,
     Predicate,
+    TransformedColumn,
     residual_of,
     text_of,
 )
@@ -162,6 +163,7 @@ class TableFilter:
         where: Filter,
         schemas: Mapping[int, Schema],
     ) -> None:
+        self.schema_id = schema.id
         self.filter = parse_filter(where, schema)
         self._specs = {each.spec_id: SpecPlan(each, schema, self.filter) for each in specs}
         self._columns = columns_of(self.filter)
@@ -191,19 +193,34 @@ class TableFilter:
         """The filter projected to each spec's partitions, as text."""
         return {key: text_of(each.projected) for key, each in self._specs.items()}
 
+    def may_match(self, spec_id: int, summaries: Sequence[ColumnMetrics]) -> bool:
+        """Return whether any file of a manifest may match.
+
+        Args:
+            spec_id: The manifest's partition spec.
+            summaries: Statistics of its partition values, one for each field of the spec.
+
+        Raises:
+            InvalidInputError: The spec is unknown.
+        """
+        return self._spec_plan(spec_id).may_match(summaries)
+
     def by_partition(self, spec_id: int, partition: Partition) -> Expression:
         """Return the residual of the filter for a partition.
 
         Raises:
             InvalidInputError: The spec is unknown, or the partition does not fit it.
         """
+        return self._spec_plan(spec_id).left(partition)
+
+    def _spec_plan(self, spec_id: int) -> SpecPlan:
         spec = self._specs.get(spec_id)
         if spec is None:
             raise InvalidInputError(
                 f"a file names partition spec {spec_id}, which the table does not have; it has "
                 f"{sorted(self._specs)}"
             )
-        return spec.left(partition)
+        return spec
 
     def by_metrics(self, file: FileChange, left: Expression) -> Expression:
         """Return the residual of a filter after a file's counts and bounds."""
@@ -246,6 +263,9 @@ class TableFilter:
         readings = self._readings.get(file.schema_id, {})
 
         def verdict(predicate: Predicate) -> bool | None:
+            if isinstance(predicate.column, TransformedColumn):
+                # Counts and bounds are of the column's own values.
+                return None
             reading = readings.get(predicate.column.id)
             if reading == "bounds":
                 return holds_in_file(predicate, metrics_of(file, predicate.column))
@@ -355,6 +375,8 @@ def excluded_by_bounds(
     found = pa.repeat(False, len(rows))  # noqa: FBT003 - a value
     for each in expression.parts if isinstance(expression, And) else (expression,):
         if not isinstance(each, Predicate) or each.op not in _BY_BOUNDS:
+            continue
+        if isinstance(each.column, TransformedColumn):
             continue
         width = _bound_width(each.column.type)
         # A timestamp of the year 9999 does not fit in 64 bits as nanoseconds.

@@ -12,7 +12,7 @@ older writers rounded them towards zero, so that they may be one too high.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from attrs import frozen
@@ -44,6 +44,7 @@ from ledger.planning.expression import (
     Expression,
     Op,
     Predicate,
+    TransformedColumn,
     Verdict,
     conjunction,
     disjunction,
@@ -361,6 +362,8 @@ def project_predicate_strict(predicate: Predicate, column: PartitionColumn) -> E
 def _project_predicate(
     predicate: Predicate, column: PartitionColumn, side: _ProjectionRules
 ) -> Expression:
+    if isinstance(predicate.column, TransformedColumn):
+        return _project_transformed(predicate, predicate.column, column, side)
     is_about_null = predicate.op in (Op.IS_NULL, Op.NOT_NULL)
     keeps_null = isinstance(column.transform, Identity | Bucket | Truncate | Period)
     if isinstance(column.transform, Identity) or (is_about_null and keeps_null):
@@ -374,6 +377,28 @@ def _project_predicate(
             return _widen_for_rounding(_project_range(predicate, column, side), side)
         case _:
             return side.unknown
+
+
+def _project_transformed(
+    predicate: Predicate,
+    transformed: TransformedColumn,
+    column: PartitionColumn,
+    side: _ProjectionRules,
+) -> Expression:
+    """Return the projection of a predicate on a transform's results."""
+    if transformed.transform != column.transform:
+        return side.unknown
+    exact = Predicate(predicate.op, column, predicate.values)
+    if predicate.op in (Op.IS_NULL, Op.NOT_NULL) or not _may_be_one_too_high(exact):
+        return exact
+    if predicate.op in side.set_ops:
+        return _widen_for_rounding(side.of_results(column, predicate.values), side)
+    bound = side.bounds.get(predicate.op)
+    if bound is None:
+        return side.unknown
+    op, step = bound
+    moved = Predicate(op, column, tuple(int(each) + step for each in predicate.values))
+    return _widen_for_rounding(moved, side)
 
 
 def _transform_results(predicate: Predicate, column: PartitionColumn, step: int = 0) -> list[Value]:
@@ -570,6 +595,22 @@ class SpecPlan:
         return PartitionReason(
             part, tuple((each, decode_value(partition[each.position], each.type)) for each in asked)
         )
+
+    def may_match(self, summaries: Sequence[ColumnMetrics]) -> bool:
+        """Return whether any file of a manifest may match.
+
+        Args:
+            summaries: Statistics of the partition values of its files, one for each field of the
+                spec.
+        """
+
+        def verdict(predicate: Predicate) -> bool | None:
+            column = predicate.column
+            if not isinstance(column, PartitionColumn):
+                return None
+            return holds_in_file(predicate, summaries[column.position])
+
+        return evaluate_if_known(self.projected, verdict) is not False
 
     def _compute_residual(self, partition: Partition) -> Expression:
         if len(partition) != len(self._columns):

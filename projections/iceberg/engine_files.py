@@ -101,41 +101,12 @@ class EngineManifests:
                 f"snapshot {snapshot.snapshot_id} has no manifest list, as with very old writers: "
                 "let its owner commit once more"
             )
-        found = self.said(self.body(snapshot.manifest_list), snapshot.manifest_list)
+        found = listed_manifests(self.body(snapshot.manifest_list), snapshot.manifest_list)
         return tuple(each for each in found if each.live_files)
 
-    def said(self, body: bytes, url: str) -> Iterator[ManifestFile]:
-        """Yield the manifests in a manifest list.
-
-        Args:
-            body: Its bytes.
-            url: Its location, for messages.
-
-        Raises:
-            DamagedLogError: The bytes are not a manifest list.
-            UnsupportedError: A manifest is encrypted.
-        """
-        records = read_container(body, url)
-        with translating_decoder_errors(url):
-            found = [
-                unmergeable_manifest(_manifest_from_record(each), place)
-                for place, each in enumerate(records)
-            ]
-        yield from found
-
     def body(self, url: str) -> bytes:
-        """Return a file's content.
-
-        Raises:
-            NotFoundError: It does not exist, or its location is not allowed.
-        """
-        body = self.read(url)
-        if body is None:
-            raise NotFoundError(
-                f"{url}, which the table's engine wrote, does not exist, or its location is not "
-                "allowed: ledger.open(..., allowed_locations=[...])"
-            )
-        return body
+        """Return a file's content; raises as `read_existing`."""
+        return read_existing(self.read, url)
 
     def structs(self) -> dict[int, PartitionStruct]:
         """Return the partition struct of every spec, by spec id."""
@@ -175,6 +146,45 @@ class EngineManifests:
             content_offset=_value_or_unset(file, "content_offset"),
             content_size_in_bytes=_value_or_unset(file, "content_size_in_bytes"),
         )
+
+
+def read_existing(read: Callable[[str], bytes | None], url: str) -> bytes:
+    """Return the content of a file that an engine wrote.
+
+    Args:
+        read: Function that reads a file by its URL; None if it does not exist.
+        url: The file.
+
+    Raises:
+        NotFoundError: It does not exist, or its location is not allowed.
+    """
+    body = read(url)
+    if body is None:
+        raise NotFoundError(
+            f"{url}, which the table's engine wrote, does not exist, or its location is not "
+            "allowed: ledger.open(..., allowed_locations=[...])"
+        )
+    return body
+
+
+def listed_manifests(body: bytes, url: str) -> Iterator[ManifestFile]:
+    """Yield the manifests in a manifest list.
+
+    Args:
+        body: Its bytes.
+        url: Its location, for messages.
+
+    Raises:
+        DamagedLogError: The bytes are not a manifest list.
+        UnsupportedError: A manifest is encrypted.
+    """
+    records = read_container(body, url)
+    with translating_decoder_errors(url):
+        found = [
+            unmergeable_manifest(_manifest_from_record(each), place)
+            for place, each in enumerate(records)
+        ]
+    yield from found
 
 
 def column_types_by_id(state: TableState, origin: IcebergOrigin) -> Mapping[int, t.DataType]:

@@ -36,7 +36,11 @@ from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
 from ledger.table_handle import TableHandle
-from projections.iceberg.engine_files import EngineManifests, column_types_by_id
+from projections.iceberg.engine_files import (
+    EngineManifests,
+    column_types_by_id,
+    listed_manifests,
+)
 from projections.iceberg.imported_metadata import metadata_of, source_schema
 from projections.iceberg.manifest_entry import ManifestEntry, TableFacts, entry_of
 from projections.iceberg.manifest_list import ManifestFile, unmergeable_manifest
@@ -186,7 +190,7 @@ class PromotedManifests:
             body = self.manifests.outputs.read(path)
             if body is None:
                 raise DamagedLogError(f"{path} is not the manifest list that was projected", path)
-            found = tuple(engines.said(body, path))
+            found = tuple(listed_manifests(body, path))
         # A list does not show how its manifests were formed.
         return (
             unmergeable_manifest(each, place) for place, each in enumerate(found) if each.live_files

@@ -13,7 +13,11 @@ from ledger.model import PartitionField, PartitionSpec, Value, encode_value, tra
 from ledger.model import types as t
 from ledger.planning import (
     TRUE,
+    And,
+    BoundColumn,
     FilePlan,
+    Op,
+    Predicate,
     SpecCounts,
     Verdict,
     holds_for,
@@ -21,7 +25,7 @@ from ledger.planning import (
     plan_files,
     text_of,
 )
-from ledger.planning.expression import evaluate_if_known
+from ledger.planning.expression import TransformedColumn, evaluate_if_known
 from tests.thorough import examples
 
 SCHEMA = Schema.of({"id": "BIGINT", "ts": "TIMESTAMP(6)", "category": "STRING"})
@@ -154,6 +158,22 @@ def test_metrics_leave_out_what_partitions_cannot() -> None:
         "null": "column id has only nulls, outside id > 50",
         "empty": "the file has no rows",
     }
+
+
+def test_a_filter_on_a_transform_is_not_compared_with_bounds_of_the_column() -> None:
+    term = TransformedColumn(0, "id", t.IntType(), transform_of("bucket[4]"))
+    where = And(
+        (
+            Predicate(Op.EQUAL, term, (3,)),
+            Predicate(Op.GREATER, BoundColumn(0, "id", t.BigIntType()), (50,)),
+        )
+    )
+    files = [
+        file("across", **bounded(0, t.BigIntType(), 1, 100)),
+        file("high", **bounded(0, t.BigIntType(), 51, 100)),
+        file("low", **bounded(0, t.BigIntType(), 1, 10)),
+    ]
+    assert kept(plan(files, where)) == {"across": "id == 3 and id > 50", "high": "id == 3"}
 
 
 def test_without_a_filter_everything_is_read() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ledger import InvalidInputError, Schema
 from ledger.model import PartitionField, PartitionSpec, Value, transform_of
 from ledger.model import types as t
-from ledger.model.transforms import Transform
+from ledger.model.transforms import Period, Transform
 from ledger.planning import (
     Always,
     And,
@@ -26,7 +26,7 @@ from ledger.planning import (
     text_of,
     without_not,
 )
-from ledger.planning.expression import UNARY, evaluate_if_known
+from ledger.planning.expression import UNARY, TransformedColumn, evaluate_if_known
 from ledger.planning.filter import predicate_on
 from ledger.planning.spec_plan import (
     PartitionColumn,
@@ -199,6 +199,50 @@ def test_values_that_older_writers_rounded_towards_zero_lose_no_row(
         assert matches(project_inclusive(expression, [column]), partition + 1) is not False
     if matches(project_strict(expression, [column]), partition + 1) is True:
         assert row is True
+
+
+@st.composite
+def transformed(
+    draw: st.DrawFn,
+) -> tuple[PartitionColumn, Expression, TransformedColumn, Value | None]:
+    source = draw(comparable_types())
+    accepting = st.sampled_from([each for each in TRANSFORMS if each.accepts(source)])
+    column, asked = column_of(draw(accepting), source), draw(accepting)
+    term = TransformedColumn(3, "c", asked.result_type(source), asked)
+    return column, draw(filters(term)), term, draw(st.none() | values_of(source))
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(transformed(), st.booleans())
+def test_a_filter_on_a_transform_loses_no_row_whatever_the_partition_field_is(
+    case: tuple[PartitionColumn, Expression, TransformedColumn, Value | None],
+    is_rounded_up: bool,  # noqa: FBT001 - drawn
+) -> None:
+    column, expression, term, value = case
+    row = matches(expression, term.transform.apply(value, column.source))
+    partition = column.transform.apply(value, column.source)
+    is_period = isinstance(column.transform, Period)
+    is_date = isinstance(column.source, t.DateType) and column.transform.text == "day"
+    if is_rounded_up and is_period and not is_date and isinstance(partition, int) and partition < 0:
+        # As writers did that rounded towards zero.
+        partition += 1
+
+    may = matches(project_inclusive(expression, [column]), partition)
+    must = matches(project_strict(expression, [column]), partition)
+    if row is not False:
+        assert may is not False
+    if must is True:
+        assert row is True
+
+
+def test_a_filter_on_a_transform_prunes_by_a_field_of_the_same_transform_only() -> None:
+    term = TransformedColumn(3, "c", t.IntType(), transform_of("bucket[3]"))
+    same = Predicate(Op.EQUAL, term, (2,))
+    found = project_inclusive(same, [column_of(transform_of("bucket[3]"), t.BigIntType())])
+    assert text_of(found) == "p == 2"
+    for other in ("bucket[4]", "identity", "void"):
+        found = project_inclusive(same, [column_of(transform_of(other), t.BigIntType())])
+        assert found == Always(holds=True)
 
 
 PLAIN: dict[Op, Callable[[Any, tuple[Any, ...]], bool]] = {

@@ -10,6 +10,7 @@ from pyiceberg.catalog.rest import RestCatalog
 
 import ledger
 from ledger import AddColumn, SetOption
+from ledger.ledger_handle import default_author
 from projections.statistics.spark_job import columns
 from tests.independent.agreeing import agrees
 from tests.projections.rest.rest_servers import RestServer
@@ -18,6 +19,9 @@ from tests.readers.iceberg_runtime import rest_catalog
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+ENGINE = default_author()
+"""The author of commits that a server without tokens gets."""
+
 
 def test_an_engine_and_a_program_write_one_table_whose_history_tells_both(
     served: RestServer, spark: SparkSession
@@ -25,6 +29,7 @@ def test_an_engine_and_a_program_write_one_table_whose_history_tells_both(
     lake = ledger.open(served.warehouse, author="ann")
     with rest_catalog(spark, served.uri, "mission") as engine:
         run = engine.sql
+        engine.conf.set("spark.sql.catalog.mission.header.X-Lakeledger-Message", "nightly load")
         run("CREATE NAMESPACE mission.shop")
         run("CREATE TABLE mission.shop.orders (id BIGINT, city STRING) PARTITIONED BY (city)")
         run("INSERT INTO mission.shop.orders VALUES (1, 'Oslo'), (2, 'Rome')")
@@ -43,12 +48,15 @@ def test_an_engine_and_a_program_write_one_table_whose_history_tells_both(
 
     agrees(Path(served.warehouse), lake)
     rows = [*orders.history()]
-    assert {row["author"] for row in rows} == {"ann", "engines"}
-    assert {"notes of the merger", "the team that owns it"} <= {row["message"] for row in rows}
-    blamed = {each.name: each.author for each in orders.blame() if each.aspect == "name"}
-    assert blamed == {"place": "engines", "note": "ann"}
+    assert {row["author"] for row in rows} == {"ann", ENGINE}
+    reasons = {"notes of the merger", "the team that owns it", "nightly load"}
+    assert reasons <= {row["message"] for row in rows}
+    blamed = {
+        name: [each.author for each in orders.blame(name)[0].causes] for name in ("place", "note")
+    }
+    assert blamed == {"place": [ENGINE, ENGINE], "note": ["ann"]}
     counted = columns(orders, spark=spark).collect()
-    assert {each["partition"] for each in counted} == {"place=Oslo"}
+    assert {each["partition"] for each in counted} == {"city=Oslo"}
 
     at_tag = sorted(map(tuple, tagged))
     assert at_tag == [(1, "Oslo", None), (2, "Rome", None), (3, "Oslo", "new")]

@@ -246,7 +246,9 @@ def _sources(schema: Schema) -> list[NestedField]:
     ]
 
 
-def _spec(rng: Random, schema: Schema, first_id: int, version: int, number: int = 0) -> PartitionSpec:
+def _spec(
+    rng: Random, schema: Schema, first_id: int, version: int, number: int = 0
+) -> PartitionSpec:
     fields = []
     for each in rng.sample(found := _sources(schema), min(len(found), rng.randint(0, 2))):
         assert isinstance(each.type, PlainType)
@@ -443,7 +445,10 @@ def _set_statistics(rng: Random, table: TableMetadata, _location: str) -> _Updat
         snapshot_id=number, statistics_path=name, file_size_in_bytes=size
     )
     return rng.choice(
-        ((u.SetStatistics(statistics=file),), (u.SetPartitionStatistics(partition_statistics=part),))
+        (
+            (u.SetStatistics(statistics=file),),
+            (u.SetPartitionStatistics(partition_statistics=part),),
+        )
     )
 
 
