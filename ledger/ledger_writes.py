@@ -19,15 +19,18 @@ from ledger.decide.catalog import (
     CatalogRequest,
     CopyLedger,
     CreateDatabase,
+    CreateIcebergView,
     CreateTable,
     CreateView,
     DropTable,
     EraseValues,
     MoveLedger,
+    UpdateIcebergView,
 )
 from ledger.decide.commit_policies import refuse_catalog_commit
 from ledger.decide.recorded_values import check_recorded_values, parts_of_creation
 from ledger.events.catalog import ViewCreated
+from ledger.events.iceberg_views import IcebergViewUpdate
 from ledger.events.table import TableCreated, TableDropped, TableName
 from ledger.files.snapshot_plan import SnapshotPlan
 from ledger.ledger_handle import LedgerHandle
@@ -291,9 +294,67 @@ def create_view(
     """Create a view; see `Ledger.create_view`."""
     name = Identifier.parse(identifier)
     asked = ["CreateView", str(name), repr(schema)]
-    request = handle.request(asked, commit)
+    return _commit_created_view(
+        handle, lambda: CreateView(name, fresh_id(), schema), handle.request(asked, commit), name
+    )
+
+
+def create_iceberg_view(
+    handle: LedgerHandle,
+    name: Identifier,
+    updates: tuple[IcebergViewUpdate, ...],
+    commit: CommitOptions,
+) -> ViewEntry:
+    """Create a view by Iceberg's updates.
+
+    Args:
+        handle: The ledger.
+        name: The view's name.
+        updates: The updates to record; with `asked`, they need not be the same when it is retried.
+        commit: See CommitOptions.
+
+    Raises:
+        AlreadyExistsError: A table or view of that name exists.
+        InvalidChangeError: The updates do not make up a view.
+    """
+    asked = ["CreateIcebergView", str(name), *updates]
+    return _commit_created_view(
+        handle,
+        lambda: CreateIcebergView(name, fresh_id(), updates),
+        handle.request(asked, commit),
+        name,
+    )
+
+
+def update_iceberg_view(
+    handle: LedgerHandle,
+    name: Identifier,
+    updates: Callable[[ViewEntry], tuple[IcebergViewUpdate, ...]],
+    commit: CommitOptions,
+) -> Appended[CatalogState]:
+    """Change a view by Iceberg's updates, which are decided again on each state.
+
+    Args:
+        handle: The ledger.
+        name: The view's name.
+        updates: Returns the updates to record; none if they hold already.
+        commit: See CommitOptions; `asked` is the content of the request.
+
+    Raises:
+        NotFoundError: There is no such view.
+        CommitConflictError: A concurrent commit changed the same part of the view.
+        LedgerError: As `updates` raises.
+    """
+    request = handle.request(["UpdateIcebergView", str(name)], commit)
+    return handle.commit(lambda: UpdateIcebergView(name, updates), request)
+
+
+def _commit_created_view(
+    handle: LedgerHandle, make: Callable[[], CatalogRequest], request: Request, name: Identifier
+) -> ViewEntry:
+    """Create a view and return it."""
     with annotate_interruption(request):
-        done = handle.commit(lambda: CreateView(name, fresh_id(), schema), request)
+        done = handle.commit(make, request)
         view = handle.after(
             request, done.version, lambda: _find_created_view(handle, done.version, name)
         )

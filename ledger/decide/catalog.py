@@ -9,7 +9,8 @@ Locations are compared folded, since some stores distinguish neither case nor Un
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from attrs import field, frozen
@@ -19,12 +20,14 @@ from ledger.decide.bounds import check_view_column_ids
 from ledger.decide.catalog_facts import CatalogContext, make_name_taken_test
 from ledger.decide.changes import CorrectClock, decide_clock_correction
 from ledger.decide.commit_policies import CommitContext, refuse_catalog_commit
+from ledger.decide.iceberg_views import changed_view_parts, check_view_updates, property_updates
 from ledger.decide.table_options import refuse_unerasable
 from ledger.events.catalog import (
     CatalogEvent,
     DatabaseAltered,
     DatabaseCreated,
     DatabaseDropped,
+    IcebergViewUpdated,
     LedgerCopied,
     LedgerMoved,
     PlaceAliased,
@@ -36,6 +39,7 @@ from ledger.events.catalog import (
     ViewRenamed,
 )
 from ledger.events.commit import Commit
+from ledger.events.iceberg_views import IcebergViewUpdate
 from ledger.events.imported import ImportedDeltaTable, ImportedIcebergTable, ImportedPaimonTable
 from ledger.events.table import (
     ClockCorrected,
@@ -53,6 +57,7 @@ from ledger.model.errors import (
     AlreadyExistsError,
     InvalidChangeError,
     InvalidInputError,
+    LedgerError,
     NotFoundError,
     TableDroppedError,
 )
@@ -147,6 +152,34 @@ class CreateView:
     identifier: Identifier
     view_id: str
     schema: ViewSchema
+
+
+@frozen
+class CreateIcebergView:
+    """Create a view by Iceberg's updates.
+
+    Attributes:
+        identifier: Its name.
+        view_id: A fresh UUID.
+        updates: The updates to record.
+    """
+
+    identifier: Identifier
+    view_id: str
+    updates: tuple[IcebergViewUpdate, ...]
+
+
+@frozen
+class UpdateIcebergView:
+    """Change a view through Iceberg.
+
+    Attributes:
+        identifier: Its name.
+        updates: Returns the updates to record, by the view as it is; none if they hold already.
+    """
+
+    identifier: Identifier
+    updates: Callable[[ViewEntry], tuple[IcebergViewUpdate, ...]]
 
 
 @frozen
@@ -257,6 +290,8 @@ CatalogRequest = (
     | RenameTable
     | DropTable
     | CreateView
+    | CreateIcebergView
+    | UpdateIcebergView
     | AlterView
     | RenameView
     | DropView
@@ -328,15 +363,7 @@ def create_view(request: CreateView, catalog: CatalogContext) -> tuple[CatalogEv
     """Return the event that creates a view; its name and id must be free."""
     check_name_free(request.identifier, catalog)
     check_view_column_ids(request.schema.fields)
-    holder = catalog.state.view_by_id(request.view_id)
-    if holder is not None:
-        raise catalog.refusal(
-            f"view id {request.view_id}",
-            lambda event: isinstance(event, ViewCreated) and event.view_id == request.view_id,
-            AlreadyExistsError(
-                f"view id {request.view_id} is {holder.identifier}'s; take a fresh one"
-            ),
-        )
+    _check_view_id_is_free(request.view_id, catalog)
     event = ViewCreated(
         identifier=table_name_record(request.identifier),
         view_id=request.view_id,
@@ -345,9 +372,89 @@ def create_view(request: CreateView, catalog: CatalogContext) -> tuple[CatalogEv
     return (event,)
 
 
-def alter_view(request: AlterView, catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
-    """Return the changes that do not hold already; a cell that a winner set is a conflict."""
+def _check_view_id_is_free(view_id: str, catalog: CatalogContext) -> None:
+    holder = catalog.state.view_by_id(view_id)
+    if holder is not None:
+        raise catalog.refusal(
+            f"view id {view_id}",
+            lambda event: isinstance(event, ViewCreated) and event.view_id == view_id,
+            AlreadyExistsError(f"view id {view_id} is {holder.identifier}'s; take a fresh one"),
+        )
+
+
+def create_iceberg_view(
+    request: CreateIcebergView, catalog: CatalogContext
+) -> tuple[CatalogEvent, ...]:
+    """Return the event that creates a view by Iceberg's updates."""
+    check_name_free(request.identifier, catalog)
+    _check_view_id_is_free(request.view_id, catalog)
+    check_view_updates(None, request.updates)
+    event = ViewCreated(
+        identifier=table_name_record(request.identifier),
+        view_id=request.view_id,
+        updates=request.updates,
+    )
+    return (event,)
+
+
+def update_iceberg_view(
+    request: UpdateIcebergView, catalog: CatalogContext
+) -> tuple[CatalogEvent, ...]:
+    """Return the updates of a view; a conflict if a winner set the same part of it.
+
+    Raises:
+        CommitConflictError: A winner changed the same part, or the request is not valid any more.
+    """
     view = _resolve_requested_view(request.identifier, catalog)
+    try:
+        updates = request.updates(view)
+        check_view_updates(view.iceberg, updates)
+    except LedgerError as refused:
+        raise catalog.refusal(
+            f"view {view.identifier}", _make_view_change_test(view.view_id), refused
+        ) from refused
+    if not updates:
+        return ()
+    sets_it = _make_view_change_test(view.view_id, changed_view_parts(updates))
+    if catalog.has_winner_event(sets_it):
+        changed = InvalidChangeError(
+            f"view {view.identifier} was changed meanwhile; load it again, then retry"
+        )
+        raise catalog.refusal(f"view {view.identifier}", sets_it, changed)
+    name = table_name_record(view.identifier)
+    return (IcebergViewUpdated(identifier=name, view_id=view.view_id, updates=updates),)
+
+
+def _make_view_change_test(
+    view_id: str, parts: Collection[str] = ()
+) -> Callable[[CatalogEvent], bool]:
+    """Return a test for changes of a view, or of some parts of it only.
+
+    A change through the ledger is one of the whole view: what Iceberg reads follows from all of it.
+    """
+
+    def test(event: CatalogEvent) -> bool:
+        if isinstance(event, ViewAltered):
+            return event.view_id == view_id
+        if not isinstance(event, IcebergViewUpdated) or event.view_id != view_id:
+            return False
+        return not parts or not changed_view_parts(event.updates).isdisjoint(parts)
+
+    return test
+
+
+def alter_view(request: AlterView, catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
+    """Return the changes that do not hold already; a cell that a winner set is a conflict.
+
+    Options and the comment of an Iceberg view are its properties, so changes of them are recorded
+    as Iceberg's updates.
+    """
+    view = _resolve_requested_view(request.identifier, catalog)
+    if view.iceberg is not None:
+        wanted = UpdateIcebergView(
+            request.identifier, partial(property_updates, changes=request.changes)
+        )
+        return update_iceberg_view(wanted, catalog)
     asked = changed_cell_values(request.changes)
     now = view_cell_values(view.schema)
     decided = set()
@@ -832,6 +939,8 @@ DECIDED: Mapping[type, Callable[[Any, CatalogContext], tuple[CatalogEvent, ...]]
     RenameTable: _rename_table,
     DropTable: _drop_table,
     CreateView: create_view,
+    CreateIcebergView: create_iceberg_view,
+    UpdateIcebergView: update_iceberg_view,
     AlterView: alter_view,
     RenameView: rename_view,
     DropView: drop_view,

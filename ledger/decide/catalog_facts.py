@@ -13,6 +13,7 @@ from attrs import frozen
 from msgspec import Struct, UnsetType
 from msgspec.structs import replace
 
+from ledger.decide.iceberg_views import describe_view_updates
 from ledger.decide.snapshot_operations import (
     describe_clock_correction,
     describe_table_creation,
@@ -54,6 +55,18 @@ def _describe_erasure(event: c.ValuesErased) -> str:
     return f"erased {event.values} bounds and partition values of {column}"
 
 
+def _describe_view_creation(event: c.ViewCreated) -> str:
+    name = _dotted_name(event.identifier)
+    if isinstance(event.updates, UnsetType):
+        return f"created view {name}"
+    return f"created Iceberg view {name}: {describe_view_updates(event.updates)}"
+
+
+def _describe_view_update(event: c.IcebergViewUpdated) -> str:
+    name = _dotted_name(event.identifier)
+    return f"changed Iceberg view {name}: {describe_view_updates(event.updates)}"
+
+
 def _dotted_name(name: t.TableName) -> str:
     return f"{name.database_name}.{name.table_name}"
 
@@ -77,12 +90,11 @@ CATALOG_FACTS: Mapping[type, CatalogFact] = {
         says=partial(_describe_rename, "table"), names=_renamed_object_name
     ),
     t.TableDropped: CatalogFact(says=describe_table_drop, names=None),
-    c.ViewCreated: CatalogFact(
-        says=lambda it: f"created view {_dotted_name(it.identifier)}", names=_created_object_name
-    ),
+    c.ViewCreated: CatalogFact(says=_describe_view_creation, names=_created_object_name),
     c.ViewAltered: CatalogFact(
         says=lambda it: f"changed view {_dotted_name(it.identifier)}", names=None
     ),
+    c.IcebergViewUpdated: CatalogFact(says=_describe_view_update, names=None),
     c.ViewRenamed: CatalogFact(says=partial(_describe_rename, "view"), names=_renamed_object_name),
     c.ViewDropped: CatalogFact(
         says=lambda it: f"dropped view {_dotted_name(it.identifier)}", names=None

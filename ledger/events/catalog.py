@@ -4,6 +4,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
 
 from ledger.events.commit import Record
+from ledger.events.iceberg_views import IcebergViewUpdate
 from ledger.events.schema import RemoveOption, RequestedChange, SetOption, UpdateComment
 from ledger.events.table import ClockCorrected, TableCreated, TableDropped, TableName, TableRenamed
 from ledger.model.types.wire import FieldObject
@@ -68,11 +69,12 @@ ViewChange = SetOption | RemoveOption | UpdateComment | AddDialect | UpdateDiale
 
 
 class ViewCreated(Record, frozen=True, tag="createView", kw_only=True):
-    """A view was created."""
+    """A view was created: by a definition, or by the updates that make up an Iceberg view."""
 
     identifier: TableName
     view_id: str
-    schema: ViewRecord
+    schema: ViewRecord | UnsetType = UNSET
+    updates: tuple[IcebergViewUpdate, ...] | UnsetType = UNSET
 
 
 class ViewAltered(Record, frozen=True, tag="alterView", kw_only=True):
@@ -81,6 +83,17 @@ class ViewAltered(Record, frozen=True, tag="alterView", kw_only=True):
     identifier: TableName
     view_id: str
     changes: tuple[ViewChange, ...]
+
+
+class IcebergViewUpdated(Record, frozen=True, tag="updateView", kw_only=True):
+    """A view was changed through Iceberg; the updates apply in order.
+
+    The first such event of a view that was created by a definition has all of its Iceberg metadata.
+    """
+
+    identifier: TableName
+    view_id: str
+    updates: tuple[IcebergViewUpdate, ...]
 
 
 class ViewRenamed(Record, frozen=True, tag="renameView", kw_only=True):
@@ -151,6 +164,7 @@ CatalogEvent = (
     | TableDropped
     | ViewCreated
     | ViewAltered
+    | IcebergViewUpdated
     | ViewRenamed
     | ViewDropped
     | ValuesErased

@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from ledger.model.iceberg_layout import PartitionField, PartitionSpec, SortField, SortOrder
     from ledger.model.iceberg_objects import (
         BlobMetadata,
+        IcebergViewVersion,
         MetadataLogEntry,
         PartitionStatisticsFile,
         SnapshotRef,
         StatisticsFile,
+        ViewRepresentation,
     )
     from ledger.model.iceberg_types import value_from_json
     from ledger.model.instant import (
@@ -60,6 +62,7 @@ __all__ = [
     "ClockCorrection",
     "CommitKind",
     "FieldObject",
+    "IcebergViewVersion",
     "MetadataLogEntry",
     "PartitionField",
     "PartitionSpec",
@@ -79,6 +82,7 @@ __all__ = [
     "TypeObject",
     "Value",
     "VersionInstant",
+    "ViewRepresentation",
     "can_alter",
     "can_promote",
     "decode_value",
@@ -141,10 +145,12 @@ if not TYPE_CHECKING:
             ),
             "ledger.model.iceberg_objects": (
                 "BlobMetadata",
+                "IcebergViewVersion",
                 "MetadataLogEntry",
                 "PartitionStatisticsFile",
                 "SnapshotRef",
                 "StatisticsFile",
+                "ViewRepresentation",
             ),
             "ledger.model.iceberg_types": ("value_from_json",),
             "ledger.model.instant": (

@@ -1,4 +1,4 @@
-"""Iceberg's snapshots, refs, logs, statistics files and keys, in Iceberg's own JSON.
+"""Iceberg's snapshots, refs, logs, statistics files, keys and view versions, in Iceberg's JSON.
 
 Attributes are in Java's order of keys; an attribute that is None is absent from the JSON. A key
 that a class does not have is rejected: events must not lose it. Readers of files by other writers
@@ -29,7 +29,7 @@ _OPERATION: Final = "operation"
 class _MetadataObject(
     Struct, frozen=True, rename="kebab", omit_defaults=True, forbid_unknown_fields=True, gc=False
 ):
-    """A part of table metadata."""
+    """A part of the metadata of a table or view."""
 
 
 class IcebergSnapshot(_MetadataObject, frozen=True, kw_only=True):
@@ -187,3 +187,47 @@ class EncryptionKey(_MetadataObject, frozen=True, kw_only=True):
     encrypted_key_metadata: str
     encrypted_by_id: str | None = None
     properties: dict[str, str] | None = None
+
+
+class ViewRepresentation(_MetadataObject, frozen=True):
+    """The query of a view in one SQL dialect; the specification has no other type."""
+
+    type: Literal["sql"]
+    sql: str
+    dialect: str
+
+
+class IcebergViewVersion(_MetadataObject, frozen=True, kw_only=True):
+    """A version of a view's definition.
+
+    Attributes:
+        version_id: Its number, unique in the view.
+        timestamp_ms: The time of its creation, in milliseconds since 1970.
+        schema_id: The schema of its result.
+        summary: Facts about the change, such as the engine's name.
+        default_catalog: The catalog of table names without one; None for the view's own.
+        default_namespace: The namespace of table names without one.
+        representations: Its queries, one for each dialect.
+
+    Source: the Iceberg view specification, "Versions"; keys are in the order of Java's parser.
+    """
+
+    version_id: Int
+    timestamp_ms: Long
+    schema_id: Int
+    summary: dict[str, str]
+    default_catalog: str | None = None
+    default_namespace: tuple[str, ...]
+    representations: tuple[ViewRepresentation, ...]
+
+    @property
+    def dialects(self) -> tuple[str, ...]:
+        """The dialects of its queries, in lower case."""
+        return tuple(each.dialect.lower() for each in self.representations)
+
+
+class ViewLogEntry(_MetadataObject, frozen=True):
+    """Entry of a view's version log: the time at which a version became current."""
+
+    timestamp_ms: Long
+    version_id: Int

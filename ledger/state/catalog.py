@@ -17,6 +17,7 @@ from ledger.model.instant import ClockCorrection
 from ledger.model.messages import similar_names
 from ledger.model.names import Identifier
 from ledger.model.schema import ViewSchema
+from ledger.state.iceberg_view import IcebergView
 
 
 def identifier_sort_key(identifier: Identifier) -> tuple[str, str]:
@@ -70,12 +71,21 @@ class TableEntry:
 
 @frozen
 class ViewEntry:
-    """A view: its current name, the id that renames do not change, and its definition."""
+    """A view in the catalog.
+
+    Attributes:
+        identifier: Its current name.
+        view_id: Its id, which renames do not change.
+        schema: Its definition; of an Iceberg view that of the current version.
+        audit: Of its name, existence and definition.
+        iceberg: Its Iceberg metadata; None while it was changed through the ledger only.
+    """
 
     identifier: Identifier
     view_id: str
     schema: ViewSchema
     audit: Audit
+    iceberg: IcebergView | None = field(default=None, hash=False)
 
 
 @frozen(kw_only=True)

@@ -15,6 +15,7 @@ from ledger.events.catalog import (
     DatabaseCreated,
     DatabaseDropped,
     DropDialect,
+    IcebergViewUpdated,
     LedgerCopied,
     LedgerMoved,
     PlaceAliased,
@@ -44,6 +45,7 @@ from ledger.state.catalog import (
     ViewEntry,
     identifier_sort_key,
 )
+from ledger.state.iceberg_view import fold_view_updates
 from ledger.state.stream import (
     clock_correction_of,
     keeps_outside,
@@ -302,8 +304,13 @@ class CatalogBuilder:
                 self._create_view(event)
             case ViewAltered(identifier=name, view_id=view_id, changes=changes):
                 view = self._existing_view(identifier_of(name), view_id)
-                schema = apply_view_changes(view.schema, changes)
-                self._views[view.identifier] = evolve(self._with_update_audit(view), schema=schema)
+                self._alter_view(view, changes)
+            case IcebergViewUpdated(identifier=name, view_id=view_id, updates=updates):
+                view = self._existing_view(identifier_of(name), view_id)
+                iceberg = fold_view_updates(view.iceberg, updates)
+                self._views[view.identifier] = evolve(
+                    self._with_update_audit(view), schema=iceberg.definition, iceberg=iceberg
+                )
             case ViewRenamed(source=source, destination=destination, view_id=view_id):
                 view = self._existing_view(identifier_of(source), view_id)
                 self._rename_entry(self._views, view, identifier_of(destination))
@@ -397,10 +404,23 @@ class CatalogBuilder:
         _refuse_duplicate_id(
             "view", event.view_id, ((each.view_id, each.identifier) for each in entries)
         )
-        schema = view_from_record(event.schema)
+        iceberg = None
+        if isinstance(event.updates, UnsetType):
+            if isinstance(event.schema, UnsetType):
+                raise _contradiction_error(f"view {identifier} has neither a schema nor updates")
+            schema = view_from_record(event.schema)
+        else:
+            iceberg = fold_view_updates(None, event.updates)
+            schema = iceberg.definition
         self._views[identifier] = ViewEntry(
-            identifier, event.view_id, schema, self._creation_audit()
+            identifier, event.view_id, schema, self._creation_audit(), iceberg
         )
+
+    def _alter_view(self, view: ViewEntry, changes: tuple[ViewChange, ...]) -> None:
+        if view.iceberg is not None:
+            raise _contradiction_error(f"view {view.identifier} is changed by updateView only")
+        schema = apply_view_changes(view.schema, changes)
+        self._views[view.identifier] = evolve(self._with_update_audit(view), schema=schema)
 
     def _rename_entry(
         self, entries: dict[Identifier, _Named], entry: _Named, destination: Identifier

@@ -35,6 +35,7 @@ from ledger.state.catalog import (
 from ledger.state.catalog_builder import CatalogBuilder, view_from_record, view_to_record
 from ledger.state.delta_origin import DeltaOrigin
 from ledger.state.iceberg_origin import IcebergOrigin
+from ledger.state.iceberg_view import IcebergView
 from ledger.state.native_origin import NATIVE, NativeOrigin
 from ledger.state.owner import LEDGER, Owner
 from ledger.state.paimon_origin import PaimonOrigin
@@ -304,12 +305,13 @@ class _TableRecord(_CatalogRecordBase, frozen=True):
     is_external: bool = False
 
 
-class _ViewRecord(_CatalogRecordBase, frozen=True):
+class _ViewRecord(_CatalogRecordBase, frozen=True, kw_only=True):
     database: str
     name: str
     view_id: str
-    schema: ViewRecord
+    schema: ViewRecord | None = None
     audit: _AuditRecord
+    iceberg: IcebergView | None = None
 
 
 class _CatalogRecord(_CatalogRecordBase, frozen=True):
@@ -429,14 +431,27 @@ def _table_from_record(record: _TableRecord) -> TableEntry:
 
 def _view_record(entry: ViewEntry) -> _ViewRecord:
     name = entry.identifier
-    record = view_to_record(entry.schema)
-    return _ViewRecord(name.database, name.name, entry.view_id, record, _audit_record(entry.audit))
+    return _ViewRecord(
+        database=name.database,
+        name=name.name,
+        view_id=entry.view_id,
+        schema=view_to_record(entry.schema) if entry.iceberg is None else None,
+        audit=_audit_record(entry.audit),
+        iceberg=entry.iceberg,
+    )
 
 
 def _view_from_record(record: _ViewRecord) -> ViewEntry:
+    if record.iceberg is not None:
+        schema = record.iceberg.definition
+    elif record.schema is not None:
+        schema = view_from_record(record.schema)
+    else:
+        raise msgspec.ValidationError(f"view {record.name} has neither a schema nor iceberg")
     return ViewEntry(
         Identifier(record.database, record.name),
         record.view_id,
-        view_from_record(record.schema),
+        schema,
         _audit_from_record(record.audit),
+        record.iceberg,
     )

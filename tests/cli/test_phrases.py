@@ -21,6 +21,7 @@ from ledger.events import (
     TableEvent,
 )
 from ledger.events import catalog as c
+from ledger.events import iceberg_views as v
 from ledger.events import imported as i
 from ledger.events import schema as e
 from ledger.events import schema as p
@@ -28,11 +29,42 @@ from ledger.events import schema as s
 from ledger.events import snapshots as n
 from ledger.events import table as t
 from ledger.log import Transaction
-from ledger.model import BlobMetadata, PartitionField, PartitionStatisticsFile, StatisticsFile
+from ledger.model import (
+    BlobMetadata,
+    FieldObject,
+    IcebergViewVersion,
+    PartitionField,
+    PartitionStatisticsFile,
+    StatisticsFile,
+    ViewRepresentation,
+)
 from tests.evolution.born import DELTA_LIFE, PROMOTED_LIFE, commits, snapshot
 
 A = t.TableName("shop", "a")
 B = t.TableName("shop", "b")
+VIEW_UPDATES = (
+    v.ViewUuidAssigned("f3"),
+    v.ViewFormatUpgraded(1),
+    v.ViewLocationSet("s3://a"),
+    v.ViewPropertiesSet({"b": "c"}),
+    v.ViewSchemaAdded(i.IcebergSchema(schema_id=0, fields=(FieldObject(1, "id", "BIGINT"),))),
+    v.ViewVersionAdded(
+        IcebergViewVersion(
+            version_id=1,
+            timestamp_ms=5,
+            schema_id=0,
+            summary={"engine-name": "Spark"},
+            default_catalog="lake",
+            default_namespace=("shop",),
+            representations=(
+                ViewRepresentation("sql", "SELECT 1 AS id", "spark"),
+                ViewRepresentation("sql", "SELECT BIGINT '1' AS id", "trino"),
+            ),
+        )
+    ),
+    v.CurrentViewVersionSet(1, 5),
+)
+VIEW_PHRASE = "location s3://a, set b, added version 1 (spark, trino), version 1 is current"
 SUMS: dict[str, Any] = {
     "snapshot_id": 3,
     "schema_id": 0,
@@ -233,6 +265,18 @@ CASES: list[tuple[object, str]] = [
         "created view shop.a",
     ),
     (c.ViewAltered(identifier=A, view_id="i", changes=()), "changed view shop.a"),
+    (
+        c.ViewCreated(identifier=A, view_id="i", updates=VIEW_UPDATES),
+        f"created Iceberg view shop.a: {VIEW_PHRASE}",
+    ),
+    (
+        c.IcebergViewUpdated(
+            identifier=A,
+            view_id="i",
+            updates=(v.ViewPropertiesRemoved(("b", "c")), v.ViewVersionsRemoved((1, 2))),
+        ),
+        "changed Iceberg view shop.a: removed b, c, removed versions 1, 2",
+    ),
     (c.ViewRenamed(source=A, destination=B, view_id="i"), "renamed view shop.a to shop.b"),
     (
         PaimonBranchUpdated(branch_name="b", added={"schema/schema-0": ""}, removed=("x",)),

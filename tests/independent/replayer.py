@@ -716,6 +716,51 @@ def set_or_remove(field: Doc, key: str, value: str | None) -> None:
         field[key] = value
 
 
+def view_after(before: Doc, event: Doc) -> Doc:
+    """Return a view's Iceberg metadata after the updates of an event."""
+    view: Doc = {"formatVersion": 1, "properties": {}, "schemas": [], "versions": [], **before}
+    view.setdefault("versionLog", [])
+    for each in event["updates"]:
+        match each["action"]:
+            case "assign-uuid":
+                view["uuid"] = each["uuid"]
+            case "upgrade-format-version":
+                view["formatVersion"] = each["format-version"]
+            case "set-location":
+                view["location"] = each["location"]
+            case "set-properties":
+                view["properties"] = {**view["properties"], **each["updates"]}
+            case "remove-properties":
+                kept = view["properties"].items()
+                view["properties"] = {k: text for k, text in kept if k not in each["removals"]}
+            case _:
+                change_versions(view, each)
+    return view
+
+
+def change_versions(view: Doc, update: Doc) -> None:
+    """Apply an update of the schemas and versions of a view's Iceberg metadata."""
+    match update["action"]:
+        case "add-schema":
+            view["schemas"] = [*view["schemas"], update["schema"]]
+        case "add-view-version":
+            view["versions"] = [*view["versions"], update["view-version"]]
+        case "set-current-view-version":
+            view["currentVersionId"] = now = update["view-version-id"]
+            holds(now in [each["version-id"] for each in view["versions"]], "no such version")
+            if "timestamp-ms" in update:
+                since = {"timestamp-ms": update["timestamp-ms"], "version-id": now}
+                view["versionLog"] = [*view["versionLog"], since]
+        case "remove-view-versions":
+            gone = update["version-ids"]
+            view["versions"] = [it for it in view["versions"] if it["version-id"] not in gone]
+            log = view["versionLog"]
+            last = max((at for at, it in enumerate(log) if it["version-id"] in gone), default=-1)
+            view["versionLog"] = log[last + 1 :]
+        case other:
+            raise BrokenError(f"no update of a view: {other}")
+
+
 class Catalog:
     """The catalog's stream, folded: what there is, by name."""
 
@@ -791,8 +836,18 @@ class Catalog:
     def createView(self, event: Doc) -> None:  # noqa: N802
         name = full(event["identifier"])
         self.check_free(name)
+        if "updates" in event:
+            holds("schema" not in event, "a view has a schema or updates")
+            self.views[name] = self.made(viewId=event["viewId"], iceberg=view_after({}, event))
+            return
         schema = copy.deepcopy(event["schema"])
         self.views[name] = self.made(viewId=event["viewId"], schema=schema)
+
+    def updateView(self, event: Doc) -> None:  # noqa: N802
+        entry = self.views[full(event["identifier"])]
+        holds(entry["viewId"] == event["viewId"], "another view has that name")
+        entry["iceberg"], entry["updated"] = view_after(entry.get("iceberg", {}), event), self.now
+        entry.pop("schema", None)
 
     def alterView(self, event: Doc) -> None:  # noqa: N802
         entry = self.views[full(event["identifier"])]

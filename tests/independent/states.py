@@ -85,6 +85,10 @@ OF_DELTA: Doc = {
     "columns": {},
     **dict.fromkeys(("promotedVersion", "sourceSchemaId"), -1),
 }
+OF_ICEBERG_VIEWS = (
+    *("uuid", "location", "formatVersion", "properties", "schemas", "versions"),
+    *("currentVersionId", "versionLog"),
+)
 OF_CATALOGS: Doc = {
     "corrections": [],
     "location": "",
@@ -406,11 +410,20 @@ def of_entry(name: tuple[str, str], entry: Doc) -> Doc:
 
 def of_view(name: tuple[str, str], entry: Doc) -> Doc:
     """Return the record of a view."""
+    named = {"database": name[0], "name": name[1], "viewId": entry["viewId"]}
+    if "iceberg" in entry:
+        iceberg = in_order(OF_ICEBERG_VIEWS, entry["iceberg"])
+        iceberg["properties"] = dict(sorted(iceberg["properties"].items()))
+        iceberg["versions"] = [
+            {**each, "summary": dict(sorted(each["summary"].items()))}
+            for each in iceberg["versions"]
+        ]
+        absent = {"formatVersion": 1, "properties": {}, "versionLog": []}
+        return {**named, "audit": audit(entry), "iceberg": less(iceberg, absent)}
     schema = in_order(("fields", "query", "dialects", "comment", "options"), entry["schema"])
     schema["fields"] = [*map(of_field, schema["fields"])]
     for key in ("dialects", "options"):
         schema[key] = dict(sorted(schema.get(key, {}).items()))
     schema = in_order(("fields", "query", "dialects", "comment", "options"), schema)
-    named = {"database": name[0], "name": name[1], "viewId": entry["viewId"]}
     kept = less(schema, {"dialects": {}, "options": {}})
     return {**named, "schema": kept, "audit": audit(entry)}

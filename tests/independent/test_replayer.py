@@ -12,11 +12,21 @@ import msgspec
 import pytest
 
 import ledger
-from ledger import FileChange, Ledger, LedgerError, SetIdentifierFields, SetOption, Table
+from ledger import (
+    FileChange,
+    Identifier,
+    Ledger,
+    LedgerError,
+    SetIdentifierFields,
+    SetOption,
+    Table,
+)
 from ledger.events import AddDialect
 from ledger.model import BlobMetadata, type_from_json
 from ledger.model.types import ArrayType, MapType, RowType, VarCharType
 from ledger.stores import LocalStore
+from ledger.table_handle import handle_of
+from projections.iceberg.served_views import create_view, update_view
 from tests.files.test_later_facts import data, table_on, vector
 from tests.files.test_later_facts import lived as lived_with_deletes
 from tests.histories import random_changes, start_schema
@@ -31,6 +41,15 @@ from tests.independent.replayer import (
 )
 from tests.independent.replayer import Table as Replayed
 from tests.lakes import lake_on
+from tests.projections.iceberg.metadata.test_views import (
+    COLUMN,
+    CREATION,
+    current,
+    properties,
+    schema,
+    version,
+)
+from tests.projections.iceberg.test_served_views import batch, location
 
 DATA = Path(__file__).parents[1] / "data"
 ICEBERG_ALONE = {"ledger.formats": "iceberg"}
@@ -104,6 +123,22 @@ def branching(rng: random.Random, table: Table, new: FileChange) -> list[Callabl
     ]
 
 
+def engines_change_views(lake: Ledger) -> None:
+    """Let engines replace a view of the ledger and create one, so that all updates are recorded."""
+    handle, name = handle_of(lake), Identifier("db", "y")
+    create_view(handle, name, batch(*CREATION, location(lake), properties({"b": "1", "a": "2"})))
+    for of in (name, Identifier("db", "v")):
+        update_view(handle, of, [], batch(properties({"version.history.num-entries": "2"})))
+        for number in range(3):
+            query = version(f"select {number}", "default", "spark", schema_id=0)
+            update_view(handle, of, [], batch(query, current(), location(lake, f"w{number}")))
+    wide = schema(COLUMN, {**COLUMN, "id": 2, "name": "m", "type": "fixed[4]"})
+    removal = {"action": "remove-properties", "removals": ["b"]}
+    update_view(handle, name, [], batch(removal, wide, version("select 9", "default", "spark")))
+    lake.alter_view("db.y", [SetOption("k", "1")])
+    lake.drop_view("db.y")
+
+
 def a_life(lake: Ledger, seed: int) -> None:
     """Let a ledger have databases, views, and tables with every kind of change."""
     rng = random.Random(seed)
@@ -115,6 +150,7 @@ def a_life(lake: Ledger, seed: int) -> None:
     lake.create_view("db.v", view)
     lake.create_view("db.x", view)
     lake.alter_view("db.v", [SetOption("k", "1"), AddDialect("spark", "SELECT 2")])
+    engines_change_views(lake)
     lake.rename_view("db.v", "db.w")
     lake.drop_view("db.x")
     table = lake.create_table("db.t", COLUMNS)

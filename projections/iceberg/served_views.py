@@ -1,0 +1,221 @@
+"""Views that engines create and change through Iceberg's REST catalog.
+
+Updates are decided again on each state that a commit meets, and committed only if the metadata
+projected from the events equals the metadata that the updates ask for. Each version of a view has
+a metadata file on the storage, written before a call returns.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Sequence
+from typing import Unpack
+
+from attrs import fields, frozen
+
+from ledger.decide.catalog import find_location_conflict
+from ledger.events.iceberg_views import IcebergViewUpdate
+from ledger.ledger_handle import LedgerHandle
+from ledger.ledger_writes import create_iceberg_view, update_iceberg_view
+from ledger.locations import is_absolute, place_of
+from ledger.log.layout import STREAM_FOLDER
+from ledger.log.request import Appended, CommitOptions
+from ledger.model.errors import InvalidInputError, UnsupportedError
+from ledger.model.names import Identifier
+from ledger.state.catalog import CatalogState, ViewEntry
+from ledger.state.iceberg_view import IcebergView, fold_view_updates
+from ledger.stores.file_access import resolve_symlinks
+from projections.iceberg.view_metadata import (
+    METADATA_PATH,
+    ViewMetadata,
+    metadata_of_iceberg_view,
+    updates_of_metadata,
+    view_metadata_location,
+    view_metadata_of,
+    write_view_metadata,
+)
+from projections.iceberg.view_updates import (
+    AssertViewUuid,
+    ViewUpdate,
+    apply_view_updates,
+    check_view_requirements,
+)
+
+
+@frozen
+class LoadedView:
+    """A view's metadata, its file's contents, and the file's location, where it exists."""
+
+    metadata: ViewMetadata
+    content: bytes
+    location: str
+
+
+def create_view(
+    ledger: LedgerHandle,
+    name: Identifier,
+    updates: Sequence[ViewUpdate],
+    **commit: Unpack[CommitOptions],
+) -> ViewEntry:
+    """Create a view by one commit, and return it.
+
+    Args:
+        ledger: The ledger.
+        name: The view's name.
+        updates: What makes it up: a UUID, a location, a schema and a current version at least.
+        commit: See CommitOptions.
+
+    Raises:
+        AlreadyExistsError: A table or view of that name exists.
+        NotFoundError: The database does not exist.
+        InvalidInputError: The updates do not make up a view.
+    """
+    home = ledger.setting.home
+    made = apply_view_updates(None, updates, home=home, now_ms=ledger.setting.now_millis())
+    return _create(ledger, name, made.metadata, made.recorded, commit)
+
+
+def register_view(
+    ledger: LedgerHandle,
+    name: Identifier,
+    metadata: ViewMetadata,
+    **commit: Unpack[CommitOptions],
+) -> ViewEntry:
+    """Create a view that has metadata already, and return it.
+
+    Raises:
+        AlreadyExistsError: A table or view of that name exists.
+        NotFoundError: The database does not exist.
+        InvalidInputError: The metadata contradicts itself.
+    """
+    recorded = updates_of_metadata(metadata, ledger.setting.home)
+    return _create(ledger, name, metadata, recorded, commit)
+
+
+def _create(
+    ledger: LedgerHandle,
+    name: Identifier,
+    metadata: ViewMetadata,
+    recorded: tuple[IcebergViewUpdate, ...],
+    commit: CommitOptions,
+) -> ViewEntry:
+    _check_recorded(None, recorded, metadata, ledger.setting.home)
+    _check_folder(ledger, ledger.state, metadata)
+    return create_iceberg_view(ledger, name, recorded, commit)
+
+
+def update_view(
+    ledger: LedgerHandle,
+    name: Identifier,
+    requirements: Sequence[AssertViewUuid],
+    updates: Sequence[ViewUpdate],
+    **commit: Unpack[CommitOptions],
+) -> Appended[CatalogState]:
+    """Commit updates to a view.
+
+    The first updates of a view that was created through the ledger make it an Iceberg view: the
+    event then has its metadata so far, too.
+
+    Raises:
+        NotFoundError: There is no such view.
+        StaleBaseError: A requirement does not hold.
+        CommitConflictError: A concurrent commit changed the same part of the view.
+        InvalidInputError: An update contradicts the view.
+        UnsupportedError: The ledger cannot express the metadata that the updates ask for.
+    """
+    catalog, home, now_ms = ledger.state, ledger.setting.home, ledger.setting.now_millis()
+
+    def decide(view: ViewEntry) -> tuple[IcebergViewUpdate, ...]:
+        base = view_metadata_of(view, home)
+        check_view_requirements(base, requirements)
+        made = apply_view_updates(base, updates, home=home, now_ms=now_ms)
+        if not made.recorded:
+            return ()
+        so_far = updates_of_metadata(base, home) if view.iceberg is None else ()
+        recorded = (*so_far, *made.recorded)
+        _check_recorded(view.iceberg, recorded, made.metadata, home)
+        _check_folder(ledger, catalog, made.metadata)
+        return recorded
+
+    return update_iceberg_view(ledger, name, decide, commit)
+
+
+def load_view(ledger: LedgerHandle, view: ViewEntry) -> LoadedView:
+    """Return a view's metadata; write its file unless it exists.
+
+    Raises:
+        UnsupportedError: Iceberg has no such view, or its location is not allowed any more.
+        OSError: The file cannot be written.
+    """
+    metadata = view_metadata_of(view, ledger.setting.home)
+    content = write_view_metadata(metadata)
+    location = view_metadata_location(metadata, content)
+    setting = ledger.setting
+    key, store = _path_below_root(ledger, location), setting.store
+    if key is None:
+        folder, key = posixpath.split(location)
+        store = setting.store_at(folder)
+    if not store.exists(key):
+        # The name follows from the contents, so a file that another server created is the same.
+        store.create(key, content)
+    return LoadedView(metadata, content, location)
+
+
+def _path_below_root(ledger: LedgerHandle, location: str) -> str | None:
+    """Return a location's path in the ledger's store; None for a location outside of its root."""
+    place = resolve_symlinks(place_of(location))
+    for url in (ledger.url, ledger.setting.home):
+        root = resolve_symlinks(place_of(url))
+        if root.holds(place):
+            return place.path[len(root.path) :].lstrip("/")
+    return None
+
+
+def _check_folder(ledger: LedgerHandle, state: CatalogState, metadata: ViewMetadata) -> None:
+    """Check the folder of a view's metadata files before anything is committed.
+
+    Raises:
+        InvalidInputError: It is relative, one of the ledger's own, or a table's.
+        UnsupportedError: It is on another service than the ledger, and is not allowed.
+    """
+    folder = posixpath.dirname(view_metadata_location(metadata, b""))
+    if not is_absolute(folder):
+        raise InvalidInputError(
+            f"{folder} is no folder for a view's metadata: write an absolute path or a URL as "
+            f"location and as {METADATA_PATH}"
+        )
+    inside = _path_below_root(ledger, folder)
+    if inside is None:
+        ledger.setting.file_access().check(folder)
+    elif STREAM_FOLDER in inside.split("/"):
+        raise InvalidInputError(f"{folder} is a folder of the ledger's own files; choose another")
+    used = find_location_conflict(state, folder if inside is None else inside)
+    if used is not None:
+        raise InvalidInputError(
+            f"{folder} overlaps {used}, which was given to a table or database; choose another "
+            f"location, or another {METADATA_PATH}"
+        )
+
+
+def _check_recorded(
+    before: IcebergView | None,
+    recorded: Sequence[IcebergViewUpdate],
+    wanted: ViewMetadata,
+    home: str,
+) -> None:
+    """Compare the metadata that the updates ask for with the metadata of the events.
+
+    Raises:
+        UnsupportedError: They differ; the message names the fields.
+    """
+    found = metadata_of_iceberg_view(fold_view_updates(before, recorded), home)
+    differing = [
+        each.name
+        for each in fields(ViewMetadata)
+        if getattr(found, each.name) != getattr(wanted, each.name)
+    ]
+    if differing:
+        raise UnsupportedError(
+            f"the ledger cannot express {', '.join(differing).replace('_', '-')} of the view as "
+            "requested; nothing was changed"
+        )
