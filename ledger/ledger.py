@@ -26,7 +26,7 @@ from ledger.model.messages import html_table, moment
 from ledger.model.names import Identifier
 from ledger.model.schema import ViewSchema
 from ledger.opening.context import Progress, no_progress
-from ledger.state.catalog import CatalogState, ViewEntry
+from ledger.state.catalog import CatalogState, DroppedTable, ViewEntry
 from ledger.stores.wrappers import Trust
 from ledger.table import PROTOCOL, WANTED_ENTRIES, Table
 
@@ -785,13 +785,25 @@ class Ledger:
         names = Identifier.parse(source), Identifier.parse(destination)
         return self._handle.ask(RenameTable(*names), commit)
 
+    @validate_arguments(purge=its.switch)
     def drop_table(
-        self, identifier: str | Identifier, **commit: Unpack[CommitOptions]
+        self,
+        identifier: str | Identifier,
+        *,
+        purge: bool = False,
+        **commit: Unpack[CommitOptions],
     ) -> Appended[CatalogState]:
         """Drop a table: seal its log, then remove its name from the catalog.
 
-        No file is deleted, and the location is never reused. A table that cannot be opened, since
-        its log is damaged or lost or its store unreachable, is removed without sealing.
+        No file is deleted, and `undrop_table` restores the table. The location is never reused. A
+        table that cannot be opened, since its log is damaged or lost or its store unreachable, is
+        removed without sealing.
+
+        Args:
+            identifier: The table.
+            purge: True to have its files deleted later, by `lakeledger maintain`, after the
+                retention that is given there. Until then the table can be restored.
+            commit: See CommitOptions.
 
         Example:
             >>> _ = lake.drop_table("shop.orders")
@@ -800,7 +812,54 @@ class Ledger:
         """
         from ledger.ledger_writes import drop_table
 
-        return drop_table(self._handle, identifier, commit)
+        return drop_table(self._handle, identifier, commit, purge=purge)
+
+    @validate_arguments(database=its.text.or_none())
+    def dropped_tables(self, database: str | None = None) -> tuple[DroppedTable, ...]:
+        """Return the dropped tables, newest drop first; there may be several of one name.
+
+        Args:
+            database: The database in which they were; None for all.
+
+        Example:
+            >>> _ = lake.drop_table("shop.orders")
+            >>> [str(each.identifier) for each in lake.dropped_tables()]
+            ['shop.orders']
+        """
+        from ledger.dropped_tables import dropped_tables
+
+        return dropped_tables(self._handle, database)
+
+    @validate_arguments(
+        identifier=its.instance_of("the name of a dropped table, or its id", str, Identifier)
+    )
+    def undrop_table(
+        self,
+        identifier: str | Identifier,
+        destination: str | Identifier | None = None,
+        **commit: Unpack[CommitOptions],
+    ) -> Table:
+        """Restore a dropped table with its id, location, history and all versions.
+
+        Args:
+            identifier: The name that it had when it was dropped, or its id. Of several tables of
+                that name the one that was dropped last.
+            destination: The name that it gets; None for the one that it had.
+            commit: See CommitOptions.
+
+        Raises:
+            NotFoundError: No dropped table has that name or id, or the database does not exist.
+            AlreadyExistsError: Another table or view has the name.
+            InvalidChangeError: The table is not dropped, or its files were deleted.
+
+        Example:
+            >>> _ = lake.drop_table("shop.orders")
+            >>> lake.undrop_table("shop.orders").at().schema.names
+            ('id', 'addr')
+        """
+        from ledger.dropped_tables import undrop_table
+
+        return Table(undrop_table(self._handle, str(identifier), destination, commit))
 
     @validate_arguments(database=its.text)
     def views(self, database: str) -> list[str]:

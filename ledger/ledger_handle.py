@@ -276,11 +276,24 @@ class LedgerHandle:
                 table.log.layout.commit(0),
             )
         if state.dropped:
-            from ledger.opening.creation import finish_drop
-
-            finish_drop(self.appender, table.log, entry)
-            raise TableDroppedError(f"table {entry.identifier} was dropped")
+            self._finish_drop_or_undrop(entry, table, state.version)
         return table
+
+    def _finish_drop_or_undrop(
+        self, entry: TableEntry, table: TableHandle, sealed_version: int
+    ) -> None:
+        """Complete the interrupted drop or restoration of a table whose stream is sealed.
+
+        Raises:
+            TableDroppedError: It was dropped.
+        """
+        from ledger.opening.creation import finish_drop, finish_undrop
+
+        if sealed_version == entry.unsealed_version:
+            finish_undrop(self.log, table.appender, entry)
+            return
+        finish_drop(self.appender, table.log, entry, sealed_version)
+        raise TableDroppedError(f"table {entry.identifier} was dropped")
 
     def _create_missing_log_inside(self, entry: TableEntry, table: TableHandle) -> None:
         """Write a missing version 0 below the ledger's root; see `create_missing_log`.

@@ -208,7 +208,7 @@ def _open_created_table(handle: LedgerHandle, version: int, name: Identifier) ->
 
 
 def drop_table(
-    handle: LedgerHandle, identifier: str | Identifier, commit: CommitOptions
+    handle: LedgerHandle, identifier: str | Identifier, commit: CommitOptions, *, purge: bool
 ) -> Appended[CatalogState]:
     """Seal a table's log, then remove the table from the catalog; see `Ledger.drop_table`."""
     name = Identifier.parse(identifier)
@@ -216,7 +216,7 @@ def drop_table(
     # A process that completes the drop repeats the same request; so it is always this one.
     options.pop("asked", None)
     options.setdefault("commit_id", fresh_id())
-    asked = drop_request_content(name)
+    asked = drop_request_content(name, purge=purge)
     request = handle.request(asked, options)
     committed = handle.appender.commit_lookup.before(request)
     if committed is None and "commit_id" in commit:
@@ -234,17 +234,19 @@ def drop_table(
         return committed
     except (DamagedLogError, StoreError, PermissionError):
         gone = handle.state.table(name)
-        return handle.commit(lambda: DropTable(name, gone.table_id), request)
+        return handle.commit(lambda: DropTable(name, gone.table_id, purge=purge), request)
     entry = handle.state.table_by_id(table.state.table_id)
     _refuse_drop(handle, entry, request)
     # expect_version is the table's version, not the catalog's.
     request = replace(request, expect_version=None)
     request.status.is_sent = True
     with annotate_interruption(request):
-        sealed = table.seal(**options)
-        done = handle.after(
-            request, sealed.version, lambda: _remove_from_catalog(handle, table, entry, request)
-        )
+        sealed = table.seal(purge=purge, **options)
+
+        def remove() -> Appended[CatalogState]:
+            return _remove_from_catalog(handle, table, entry, sealed.version, request)
+
+        done = handle.after(request, sealed.version, remove)
         # The catalog's commit has the seal's id, so only the seal shows if this is a retry.
         return evolve(done, repeated=sealed.repeated)
 
@@ -261,7 +263,7 @@ def _finish_drop_of_renamed(handle: LedgerHandle, name: Identifier, commit_id: s
         with suppress(LedgerError, OSError):
             state = log.refresh()
             if state is not None and state.dropped and [*log.with_id(commit_id)]:
-                finish_drop(handle.appender, log, entry)
+                finish_drop(handle.appender, log, entry, state.version)
 
 
 def _refuse_drop(handle: LedgerHandle, entry: TableEntry | None, request: Request) -> None:
@@ -279,12 +281,16 @@ def _refuse_drop(handle: LedgerHandle, entry: TableEntry | None, request: Reques
 
 
 def _remove_from_catalog(
-    handle: LedgerHandle, table: TableHandle, entry: TableEntry | None, request: Request
+    handle: LedgerHandle,
+    table: TableHandle,
+    entry: TableEntry | None,
+    sealed_version: int,
+    request: Request,
 ) -> Appended[CatalogState]:
     """Remove a sealed table from the catalog, and record the request."""
     if entry is not None:
         # With the author of the seal, whose process may have ended since.
-        finish_drop(handle.appender, table.log, entry)
+        finish_drop(handle.appender, table.log, entry, sealed_version)
     return handle.commit(lambda: None, request)
 
 

@@ -396,11 +396,14 @@ class TableHandle:
             raise InvalidInputError(f"{self.identifier}: no changes were given; name at least one")
         return asked
 
-    def seal(self, **options: Unpack[CommitOptions]) -> Appended[TableState]:
+    def seal(
+        self, *, purge: bool = False, **options: Unpack[CommitOptions]
+    ) -> Appended[TableState]:
         """Write the last event of the table's log; `Ledger.drop_table` updates the catalog."""
         import_commit_modules()
-        end = table_changes.DropTable(self.identifier.database, self.identifier.name)
-        return self.commit(["dropTable"], options, lambda _: [end])
+        end = table_changes.DropTable(self.identifier.database, self.identifier.name, purge)
+        asked = ["dropTable", "purge"] if purge else ["dropTable"]
+        return self.commit(asked, options, lambda _: [end])
 
     def commit_events(
         self,

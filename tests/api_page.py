@@ -165,6 +165,8 @@ EXAMPLES: Mapping[str, str] = {
     "Ledger.databases": "lake.databases()",
     "Ledger.drop_database": 'lake.drop_database("empty")',
     "Ledger.drop_table": 'lake.drop_table("shop.orders")',
+    "Ledger.dropped_tables": "lake.dropped_tables()",
+    "Ledger.undrop_table": '[lake.drop_table("shop.orders"), lake.undrop_table("shop.orders")]',
     "Ledger.drop_view": 'lake.drop_view("shop.ids")',
     "Ledger.entries": "next(lake.entries()).version",
     "Ledger.erase": 'erasable.erase(author="bob").values',

@@ -177,7 +177,7 @@ def _irreversible_effects(before: TableState, after: TableState) -> Iterator[str
     if before.corrections != after.corrections:
         yield "it corrected the clock, which is no change of the table"
     if after.dropped:
-        yield "it dropped the table"
+        yield "it dropped the table; to restore it: lakeledger undrop"
 
 
 def _branch_effects(before: TableState, after: TableState) -> Iterator[str]:

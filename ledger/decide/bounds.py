@@ -236,7 +236,7 @@ IN_LOGS: Mapping[str, Bound] = {
     **dict.fromkeys(("timestamp_ms", "last_file_creation_time"), TIME_MILLIS),
     "effective_time_millis": TIME_MILLIS,
     **dict.fromkeys(("max_snapshot_age_ms", "max_ref_age_ms"), RETENTION_MILLIS),
-    **dict.fromkeys(("version", "delta_version", "first_version"), VERSION),
+    **dict.fromkeys(("version", "delta_version", "first_version", "sealed_version"), VERSION),
     "format_version": FORMAT,
 }
 """Every number of an event and of a file, by its key, which means the same everywhere."""

@@ -49,7 +49,9 @@ from ledger.events.table import (
     TableCreated,
     TableDropped,
     TableName,
+    TablePurged,
     TableRenamed,
+    TableUndropped,
 )
 from ledger.locations import folded, is_absolute, may_escape_folder, place_of
 from ledger.model.credentials import carries_credentials, credentials_error_text
@@ -65,7 +67,14 @@ from ledger.model.iceberg_layout import PartitionField, SortField
 from ledger.model.messages import excerpt
 from ledger.model.names import MAX_NAME_LENGTH, Identifier
 from ledger.model.schema import FieldIdPolicy, ViewSchema
-from ledger.state.catalog import EMPTY_CATALOG, CatalogState, DatabaseEntry, ViewEntry
+from ledger.state.catalog import (
+    EMPTY_CATALOG,
+    CatalogState,
+    DatabaseEntry,
+    DroppedTable,
+    ViewEntry,
+    dropped_tables_text,
+)
 from ledger.state.catalog_builder import (
     VIEW_OPERATIONS,
     changed_cell_name,
@@ -139,10 +148,50 @@ class RenameTable:
 
 @frozen
 class DropTable:
-    """Drop the table with that id, whatever its current name."""
+    """Drop the table with that id, whatever its current name.
+
+    Attributes:
+        identifier: Its name.
+        table_id: Its id.
+        sealed_version: The version of its stream that sealed it; None where it was not sealed. A
+            seal that was undone since drops nothing.
+        purge: Whether its files are deleted later.
+    """
 
     identifier: Identifier
     table_id: str
+    sealed_version: int | None = None
+    purge: bool = False
+
+
+@frozen
+class UndropTable:
+    """Restore a dropped table.
+
+    Attributes:
+        identifier: The name that it gets.
+        table_id: Its id.
+        dropped_version: The catalog's commit that dropped it: another drop is not undone.
+        sealed_version: The version of its stream that sealed it; None where it is not sealed.
+    """
+
+    identifier: Identifier
+    table_id: str
+    dropped_version: int
+    sealed_version: int | None
+
+
+@frozen
+class PurgeTable:
+    """Record that the files of a dropped table are deleted from now on.
+
+    Attributes:
+        table_id: Its id.
+        dropped_version: The catalog's commit that dropped it.
+    """
+
+    table_id: str
+    dropped_version: int
 
 
 @frozen
@@ -289,6 +338,8 @@ CatalogRequest = (
     | CreateTable
     | RenameTable
     | DropTable
+    | UndropTable
+    | PurgeTable
     | CreateView
     | CreateIcebergView
     | UpdateIcebergView
@@ -309,8 +360,15 @@ def table_name_record(identifier: Identifier) -> TableName:
     return TableName(database_name=identifier.database, table_name=identifier.name)
 
 
-def check_name_free(identifier: Identifier, catalog: CatalogContext) -> None:
+def check_name_free(
+    identifier: Identifier, catalog: CatalogContext, advice: str = "choose another name"
+) -> None:
     """Reject a name that is unsafe or taken, or whose database does not exist.
+
+    Args:
+        identifier: The name.
+        catalog: The states and winners to decide on.
+        advice: The next step where the name is taken, for the message.
 
     Raises:
         InvalidNameError: It is not a safe name.
@@ -333,7 +391,7 @@ def check_name_free(identifier: Identifier, catalog: CatalogContext) -> None:
         raise catalog.refusal(
             f"name {identifier}",
             make_name_taken_test(identifier),
-            AlreadyExistsError(f"{kind} {identifier} exists already; choose another name"),
+            AlreadyExistsError(f"{kind} {identifier} exists already; {advice}"),
         )
 
 
@@ -920,8 +978,11 @@ def _rename_table(request: RenameTable, catalog: CatalogContext) -> tuple[Catalo
 def _drop_table(request: DropTable, catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
     found = catalog.state.table_by_id(request.table_id)
     if found is not None:
+        sealed = request.sealed_version
+        if sealed is not None and sealed <= found.unsealed_version:
+            return ()
         name: TableName = table_name_record(found.identifier)
-        return (TableDropped(identifier=name, table_id=request.table_id),)
+        return (TableDropped(identifier=name, table_id=request.table_id, purge=request.purge),)
     if catalog.base.table_by_id(request.table_id) is not None:
         return ()
     catalog.state.table(request.identifier)
@@ -931,6 +992,66 @@ def _drop_table(request: DropTable, catalog: CatalogContext) -> tuple[CatalogEve
     )
 
 
+def _undrop_table(request: UndropTable, catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
+    table_id = request.table_id
+    gone = catalog.state.dropped.get(table_id)
+    if gone is None or gone.dropped_version != request.dropped_version:
+        was = "restored" if gone is None else "restored and dropped again"
+        raise catalog.refusal(
+            f"table id {table_id}",
+            lambda event: isinstance(event, TableUndropped) and event.table_id == table_id,
+            InvalidChangeError(
+                f"table {table_id} was {was} since; list the dropped tables (lakeledger ls "
+                "--dropped), then retry"
+            ),
+        )
+    if gone.is_purged:
+        raise catalog.refusal(
+            f"table id {table_id}",
+            lambda event: isinstance(event, TablePurged) and event.table_id == table_id,
+            _purged_table_error(gone, _others_of_that_name(gone, catalog.state)),
+        )
+    advice = (
+        f"restore the dropped table under another name: lakeledger undrop {table_id} --as "
+        f"DATABASE.TABLE{_others_of_that_name(gone, catalog.state)}"
+    )
+    check_name_free(request.identifier, catalog, advice)
+    sealed = UNSET if request.sealed_version is None else request.sealed_version
+    name = table_name_record(request.identifier)
+    return (TableUndropped(identifier=name, table_id=table_id, sealed_version=sealed),)
+
+
+def _others_of_that_name(gone: DroppedTable, state: CatalogState) -> str:
+    """Return the dropped tables of a name for messages, if there are several."""
+    of_name = state.dropped_of(gone.identifier)
+    return f"; {dropped_tables_text(of_name)}" if len(of_name) > 1 else ""
+
+
+def _purged_table_error(gone: DroppedTable, others: str) -> InvalidChangeError:
+    return InvalidChangeError(
+        f"table {gone.identifier} (id {gone.table_id}) cannot be restored: it was dropped with "
+        "--purge, and lakeledger maintain has deleted its files. Its history is kept (lakeledger "
+        f"show {gone.table_id} --dropped){others}",
+        kind="ILLEGAL_STATE",
+    )
+
+
+def _purge_table(request: PurgeTable, catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
+    gone = catalog.state.dropped.get(request.table_id)
+    if gone is None or gone.dropped_version != request.dropped_version:
+        raise catalog.refusal(
+            f"table id {request.table_id}",
+            lambda event: isinstance(event, TableUndropped) and event.table_id == request.table_id,
+            InvalidChangeError(
+                f"table {request.table_id} was restored since; its files are not deleted"
+            ),
+        )
+    if gone.is_purged:
+        return ()
+    name = table_name_record(gone.identifier)
+    return (TablePurged(identifier=name, table_id=request.table_id),)
+
+
 DECIDED: Mapping[type, Callable[[Any, CatalogContext], tuple[CatalogEvent, ...]]] = {
     CreateDatabase: _create_database,
     AlterDatabase: _alter_database,
@@ -938,6 +1059,8 @@ DECIDED: Mapping[type, Callable[[Any, CatalogContext], tuple[CatalogEvent, ...]]
     CreateTable: _create_table,
     RenameTable: _rename_table,
     DropTable: _drop_table,
+    UndropTable: _undrop_table,
+    PurgeTable: _purge_table,
     CreateView: create_view,
     CreateIcebergView: create_iceberg_view,
     UpdateIcebergView: update_iceberg_view,

@@ -18,6 +18,7 @@ from ledger.decide.snapshot_operations import (
     describe_clock_correction,
     describe_table_creation,
     describe_table_drop,
+    describe_table_undrop,
 )
 from ledger.events import TableEvent
 from ledger.events import catalog as c
@@ -67,11 +68,15 @@ def _describe_view_update(event: c.IcebergViewUpdated) -> str:
     return f"changed Iceberg view {name}: {describe_view_updates(event.updates)}"
 
 
+def _describe_purge(event: t.TablePurged) -> str:
+    return f"began to delete the files of dropped table {_dotted_name(event.identifier)}"
+
+
 def _dotted_name(name: t.TableName) -> str:
     return f"{name.database_name}.{name.table_name}"
 
 
-def _created_object_name(event: t.TableCreated | c.ViewCreated) -> t.TableName:
+def _created_object_name(event: t.TableCreated | t.TableUndropped | c.ViewCreated) -> t.TableName:
     return event.identifier
 
 
@@ -90,6 +95,8 @@ CATALOG_FACTS: Mapping[type, CatalogFact] = {
         says=partial(_describe_rename, "table"), names=_renamed_object_name
     ),
     t.TableDropped: CatalogFact(says=describe_table_drop, names=None),
+    t.TableUndropped: CatalogFact(says=describe_table_undrop, names=_created_object_name),
+    t.TablePurged: CatalogFact(says=_describe_purge, names=None),
     c.ViewCreated: CatalogFact(says=_describe_view_creation, names=_created_object_name),
     c.ViewAltered: CatalogFact(
         says=lambda it: f"changed view {_dotted_name(it.identifier)}", names=None

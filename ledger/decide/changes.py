@@ -259,10 +259,11 @@ class AllowIncompatibleChanges(Struct, frozen=True):
 
 
 class DropTable(Struct, frozen=True):
-    """Seal the table's stream: nothing can follow."""
+    """Seal the table's stream; with `purge` its files are deleted later."""
 
     database: str
     name: str
+    purge: bool = False
 
 
 SnapshotChange = CommitSnapshot | Rollback | FastForward

@@ -40,7 +40,7 @@ from ledger.events.schema import (
     SetOption,
     SpecEvent,
 )
-from ledger.events.table import TableCreated, TableDropped, TableRenamed
+from ledger.events.table import TableCreated, TableDropped, TableRenamed, TableUndropped
 from ledger.model.errors import FormatError, InvalidChangeError, InvalidTypeError
 from ledger.model.instant import parse_iso_datetime
 from ledger.model.names import parse_column_path, quote_path
@@ -213,9 +213,9 @@ def _databases_of(event: CatalogEvent) -> tuple[str, ...]:
     """Return the databases whose rules apply to an event of the catalog."""
     if isinstance(event, DatabaseAltered | DatabaseDropped):
         return (event.name,)
-    if isinstance(event, TableCreated | TableDropped):
+    if isinstance(event, TableCreated | TableDropped | TableUndropped):
         # An import records what already happened in the source.
-        is_asked = isinstance(event, TableDropped) or not event.is_imported
+        is_asked = not isinstance(event, TableCreated) or not event.is_imported
         return (event.identifier.database_name,) if is_asked else ()
     if isinstance(event, TableRenamed):
         return tuple(dict.fromkeys((event.source.database_name, event.destination.database_name)))

@@ -70,6 +70,7 @@ from ledger.events.table import (
     TableDropped,
     TableName,
     TablePromoted,
+    TableUndropped,
 )
 from ledger.model.errors import (
     AlreadyExistsError,
@@ -386,7 +387,7 @@ def _decide_branch_deletion(
 
 def _decide_table_drop(context: DecisionContext, change: asked.DropTable) -> TableDropped:
     name = TableName(change.database, change.name)
-    return TableDropped(identifier=name, table_id=context.state.table_id)
+    return TableDropped(identifier=name, table_id=context.state.table_id, purge=change.purge)
 
 
 def _decide_owner_change(context: DecisionContext, change: asked.SetOwner) -> OwnerSet | None:
@@ -520,6 +521,10 @@ def _dropped_table_cells(_fact: TableDropped) -> Iterator[tuple[Cell, Any]]:
     yield ("table",), "dropped"
 
 
+def _undropped_table_cells(_fact: TableUndropped) -> Iterator[tuple[Cell, Any]]:
+    yield ("table",), "restored"
+
+
 def _size_change_text(fact: SnapshotFacts) -> str:
     rows, files = fact.delta_record_count, fact.delta_file_count
     changed = f"{rows:+,} rows, {files:+,} {'file' if abs(files) == 1 else 'files'}"
@@ -548,7 +553,13 @@ def describe_table_creation(fact: TableCreated) -> str:
 
 def describe_table_drop(fact: TableDropped) -> str:
     """Return the display text of a table's drop."""
-    return f"dropped table {_dotted_name(fact.identifier)}"
+    purge = "; its files are to be deleted" if fact.purge else ""
+    return f"dropped table {_dotted_name(fact.identifier)}{purge}"
+
+
+def describe_table_undrop(fact: TableUndropped) -> str:
+    """Return the display text of a table's restoration."""
+    return f"restored table {_dotted_name(fact.identifier)}"
 
 
 def describe_clock_correction(fact: ClockCorrected) -> str:
@@ -727,6 +738,12 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         sets=_dropped_table_cells,
         claims=no_cells,
         says=describe_table_drop,
+    ),
+    Operation(
+        facts=(TableUndropped,),
+        sets=_undropped_table_cells,
+        claims=no_cells,
+        says=describe_table_undrop,
     ),
     Operation(
         facts=(TableCreated,),

@@ -68,6 +68,7 @@ from ledger.events.schema import (
     UpdateKeys,
     UpdatePartitionSpec,
 )
+from ledger.events.table import TableUndropped
 from ledger.model.errors import (
     AlreadyExistsError,
     InvalidChangeError,
@@ -291,6 +292,35 @@ class EventFunctionIntent(Struct, frozen=True):
         return events or AlreadyCommitted(state.version)
 
 
+class UnsealIntent(Struct, frozen=True):
+    """Continuation of a sealed stream, after the catalog restored its table; see `stream.Intent`.
+
+    Attributes:
+        undrop: The event, as in the catalog's stream.
+    """
+
+    undrop: TableUndropped
+    base_version: None = None
+
+    def index_winners(self, winners: object) -> None:
+        """Prepare nothing; see `Intent`."""
+
+    def decide(
+        self, state: TableState | None, winners: object
+    ) -> tuple[TableEvent, ...] | AlreadyCommitted:
+        """Return the event; nothing is committed where that seal was undone already.
+
+        Raises:
+            NotFoundError: There is no table.
+        """
+        del winners
+        if state is None:
+            raise NotFoundError("the table has no version 0; create it first")
+        if state.dropped and state.version == self.undrop.sealed_version:
+            return (self.undrop,)
+        return AlreadyCommitted(state.version)
+
+
 def _options_after(options: Mapping[str, str], changes: Iterable[SchemaChange]) -> dict[str, str]:
     after = dict(options)
     for each in changes:
@@ -418,7 +448,7 @@ class TableIntent:
                 refuse_commit(state, events, self._context)
             return events
         if any(isinstance(each, DropTable) for each in self._others):
-            # Nothing follows a seal, so it is at the newest version.
+            # Only a restoration follows a seal, so it is at the newest version.
             return AlreadyCommitted(state.version)
         raise TableDroppedError("the table was dropped; open its name again to see its state")
 

@@ -82,7 +82,9 @@ from ledger.events.table import (
     TableDropped,
     TableName,
     TablePromoted,
+    TablePurged,
     TableRenamed,
+    TableUndropped,
 )
 
 TableEvent = (
@@ -99,6 +101,7 @@ TableEvent = (
     | PartitionStatisticsSet
     | TableCreated
     | TableDropped
+    | TableUndropped
     | ClockCorrected
     | FormatRulesRaised
     | IcebergEvent
@@ -169,7 +172,9 @@ __all__ = [
     "TableFactsSet",
     "TableName",
     "TablePromoted",
+    "TablePurged",
     "TableRenamed",
+    "TableUndropped",
     "TagCreated",
     "TagDeleted",
     "TagReplaced",

@@ -6,7 +6,15 @@ from msgspec import UNSET, Struct, UnsetType, field
 from ledger.events.commit import Record
 from ledger.events.iceberg_views import IcebergViewUpdate
 from ledger.events.schema import RemoveOption, RequestedChange, SetOption, UpdateComment
-from ledger.events.table import ClockCorrected, TableCreated, TableDropped, TableName, TableRenamed
+from ledger.events.table import (
+    ClockCorrected,
+    TableCreated,
+    TableDropped,
+    TableName,
+    TablePurged,
+    TableRenamed,
+    TableUndropped,
+)
 from ledger.model.types.wire import FieldObject
 
 
@@ -162,6 +170,8 @@ CatalogEvent = (
     | TableCreated
     | TableRenamed
     | TableDropped
+    | TableUndropped
+    | TablePurged
     | ViewCreated
     | ViewAltered
     | IcebergViewUpdated

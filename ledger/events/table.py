@@ -108,7 +108,34 @@ class OwnerSet(Record, frozen=True, tag="setOwner", kw_only=True):
 
 
 class TableDropped(Record, frozen=True, tag="dropTable", kw_only=True):
-    """The table was dropped. In its own stream this seals it: nothing can follow."""
+    """The table was dropped. In its own stream this seals it: only `undropTable` can follow.
+
+    With `purge`, the files that only this table references may be deleted later; see `TablePurged`.
+    """
+
+    identifier: TableName
+    table_id: str
+    purge: bool = False
+
+
+class TableUndropped(Record, frozen=True, tag="undropTable", kw_only=True):
+    """A dropped table was restored under a name, with its id, location and history.
+
+    The catalog's event comes first. `sealed_version` is the version of the table's stream that
+    sealed it; the same event at the next version of that stream unseals it. Absent where the table
+    was dropped without sealing its stream.
+    """
+
+    identifier: TableName
+    table_id: str
+    sealed_version: int | UnsetType = UNSET
+
+
+class TablePurged(Record, frozen=True, tag="purgeTable", kw_only=True):
+    """From now on the files of a dropped table are deleted, and it cannot be restored any more.
+
+    In the catalog's stream only; no file is deleted before this event.
+    """
 
     identifier: TableName
     table_id: str

@@ -6,8 +6,8 @@ Age rules replace coordination with writers:
   younger. A later commit of that file has a later time still, and a commit that is more than a day
   younger than its change file is rejected (`ledger.files.change_lists`). The machine's clock does
   not matter.
-- Nothing follows the seal of a dropped table's stream, so its unnamed change files, and caches that
-  only writers need, are removable.
+- Of a dropped table, which may be restored, unnamed change files and caches that only writers need
+  are removable seven days after the drop.
 - A draft is left by a writer that was killed. A writer that was only stalled finds its draft
   missing, treats the outcome as unknown, and writes it again.
 
@@ -68,8 +68,14 @@ class OrphanedFile:
     draft: Draft | None = None
 
 
-def orphaned_change_files(subject: Subject[TableState, TableEvent]) -> Iterator[OrphanedFile]:
+def orphaned_change_files(
+    subject: Subject[TableState, TableEvent], now_millis: int
+) -> Iterator[OrphanedFile]:
     """Yield a table's change files that no commit names and none will.
+
+    Args:
+        subject: The table's stream.
+        now_millis: The current time, Unix milliseconds, which counts for a dropped table only.
 
     Raises:
         DamagedLogError: The log cannot be read, so that the files that it names are unknown.
@@ -86,8 +92,9 @@ def orphaned_change_files(subject: Subject[TableState, TableEvent]) -> Iterator[
     for read in subject.log.reader.after(START, state.version):
         for each in references(read.commit):
             ages.pop(f"{subject.layout.root}/{each.path}", None)
+    latest = now_millis if state.dropped else state.time_millis
     for key, written in sorted(ages.items()):
-        if state.dropped or state.time_millis - written >= KEPT_MILLIS:
+        if latest - written >= KEPT_MILLIS:
             yield OrphanedFile("changes", key, written)
 
 

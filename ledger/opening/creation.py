@@ -13,6 +13,7 @@ from ledger.decide.catalog_facts import first_table_commit
 from ledger.decide.change_json import normalize_change
 from ledger.decide.format_rules import TableCreation, check_creation
 from ledger.decide.schema_json import schema_from_json
+from ledger.decide.table import UnsealIntent
 from ledger.decide.table_creation import (
     create_schema,
     first_partition_spec,
@@ -23,7 +24,7 @@ from ledger.decide.table_options import refuse_invalid_marks
 from ledger.events import TableEvent
 from ledger.events.catalog import CatalogEvent
 from ledger.events.schema import AddPartitionField, SortColumn
-from ledger.events.table import SchemaRecord, TableCreated, TableDropped
+from ledger.events.table import SchemaRecord, TableCreated, TableDropped, TableUndropped
 from ledger.formats import INSTALLED
 from ledger.log.append import Appender
 from ledger.log.codec import encode
@@ -176,9 +177,9 @@ def create_stream(
     raise DamagedLogError(f"{key} does not create table {entry.identifier}", key)
 
 
-def drop_request_content(identifier: Identifier) -> list[str]:
+def drop_request_content(identifier: Identifier, *, purge: bool) -> list[str]:
     """Return the content of a request to drop a table, for its request digest."""
-    return ["DropTable", str(identifier)]
+    return ["DropTable", str(identifier), *(["purge"] if purge else [])]
 
 
 def may_be_renamed(entry: TableEntry) -> bool:
@@ -192,14 +193,22 @@ def finish_drop(
     appender: Appender[CatalogState, CatalogEvent],
     sealed: StreamLog[TableState, TableEvent],
     entry: TableEntry,
+    sealed_version: int,
 ) -> None:
-    """Remove a dropped table from the catalog, with the commit id and author of its last commit.
+    """Remove a dropped table from the catalog, with the commit id and author of its seal.
 
     A table's drop ends its stream first. If a drop was retried after another table had got the
     name, both streams end with the same commit id; the catalog has that id for the first table, and
     the second one is removed with an id derived from it.
+
+    Args:
+        appender: Of the catalog.
+        sealed: The table's log.
+        entry: The table.
+        sealed_version: The version of its log that seals it. If the table was restored since,
+            nothing is removed.
     """
-    last = sealed.commit_at(sealed.head.state.version if sealed.head else 0)
+    last = sealed.commit_at(sealed_version)
     seal = sealed.personal.transaction(last.transactions[-1])
     # With the same id, so that a retry of the drop returns this commit.
     options: CommitOptions = {
@@ -209,14 +218,50 @@ def finish_drop(
     }
     dropped = next(each for each in seal.events if isinstance(each, TableDropped))
     name = identifier_of(dropped.identifier)
-    request = request_of(options, asked=drop_request_content(name), default_author="")
+    asked = drop_request_content(name, purge=dropped.purge)
+    request = request_of(options, asked=asked, default_author="")
     if appender.commit_lookup.before(request) is not None:
-        if appender.log.head is None or not appender.log.head.state.table_by_id(entry.table_id):
+        head = appender.log.head
+        now = None if head is None else head.state.table_by_id(entry.table_id)
+        if now is None or sealed_version <= now.unsealed_version:
             return
         options["commit_id"] = f"{seal.id}-{entry.table_id}"
-        request = request_of(options, asked=drop_request_content(name), default_author="")
+        request = request_of(options, asked=asked, default_author="")
+    drop = DropTable(entry.identifier, entry.table_id, sealed_version, dropped.purge)
     with suppress(NotFoundError):
-        appender.append(CatalogIntent(DropTable(entry.identifier, entry.table_id)), request)
+        appender.append(CatalogIntent(drop), request)
+
+
+def finish_undrop(
+    catalog: StreamLog[CatalogState, CatalogEvent],
+    appender: Appender[TableState, TableEvent],
+    entry: TableEntry,
+) -> None:
+    """Unseal the stream of a table that the catalog restored, with the author of that commit.
+
+    Every process that finds it sealed appends the same event; the stream takes one of them.
+
+    Args:
+        catalog: The catalog's log.
+        appender: Of the table.
+        entry: The restored table, whose stream ends with `entry.unsealed_version`.
+    """
+    found = (
+        (each, event)
+        for each in catalog.commit_at(entry.undropped_version).transactions
+        for event in each.events
+        if isinstance(event, TableUndropped) and event.table_id == entry.table_id
+    )
+    transaction, event = next(found)
+    said = catalog.personal.transaction(transaction)
+    options: CommitOptions = {"author": said.author, "message": said.message}
+    # With the same id where the table's stream has no other commit of that id, so that a search
+    # finds both. The event's version makes it exactly one, whatever the id is.
+    if not [*appender.log.with_id(said.id)]:
+        options["commit_id"] = said.id
+    asked = ["undropTable", entry.table_id, entry.unsealed_version]
+    request = request_of(options, asked=asked, default_author="")
+    appender.append(UnsealIntent(event), request)
 
 
 class RecordOnlyIntent:

@@ -6,7 +6,7 @@ renames do not change; its location is fixed when it is created.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from typing import TypeVar
 
@@ -14,7 +14,7 @@ from attrs import field, frozen
 
 from ledger.model.errors import NotFoundError
 from ledger.model.instant import ClockCorrection
-from ledger.model.messages import similar_names
+from ledger.model.messages import moment, similar_names
 from ledger.model.names import Identifier
 from ledger.model.schema import ViewSchema
 from ledger.state.iceberg_view import IcebergView
@@ -59,6 +59,9 @@ class TableEntry:
         is_external: Whether the location was given by the user.
         audit: Of its name and existence; its own stream records changes of its contents.
         created_version: The catalog's commit that created it, and so contains its version 0.
+        undropped_version: The catalog's commit that restored it last; -1 if it was never restored.
+        unsealed_version: The version of its stream whose seal that commit undid; -1 for none. While
+            the stream ends with this version, the restoration is to be completed.
     """
 
     identifier: Identifier
@@ -67,6 +70,49 @@ class TableEntry:
     is_external: bool
     audit: Audit
     created_version: int
+    undropped_version: int = -1
+    unsealed_version: int = -1
+
+
+@frozen
+class DroppedTable:
+    """A dropped table, which can be restored until its files are deleted.
+
+    Attributes:
+        entry: The table as it was; the last change of its audit is the drop.
+        dropped_version: The catalog's commit that dropped it.
+        is_purge_requested: True if the drop asked to delete the table's files later.
+        is_purged: True once it was recorded that they are deleted.
+    """
+
+    entry: TableEntry
+    dropped_version: int
+    is_purge_requested: bool = False
+    is_purged: bool = False
+
+    @property
+    def identifier(self) -> Identifier:
+        """Its name when it was dropped."""
+        return self.entry.identifier
+
+    @property
+    def table_id(self) -> str:
+        """Its UUID, which tells apart the dropped tables of one name."""
+        return self.entry.table_id
+
+    @property
+    def dropped_at(self) -> int:
+        """The effective time of the drop, Unix milliseconds."""
+        return self.entry.audit.updated_at
+
+    @property
+    def dropped_by(self) -> str:
+        """The author of the drop."""
+        return self.entry.audit.updated_by
+
+    def __str__(self) -> str:
+        files = ", its files were deleted" if self.is_purged else ""
+        return f"{self.identifier}, id {self.table_id}, dropped {moment(self.dropped_at)}{files}"
 
 
 @frozen
@@ -102,6 +148,7 @@ class CatalogState:
         databases: By name.
         tables: By full name.
         views: By full name.
+        dropped: The dropped tables, by id, in the order of their drops.
         used_paths: Every location ever given to a database or table, dropped ones included.
         corrections: Corrections of clocks that were ahead, oldest first.
         place: The URL that the ledger was last declared to be at; empty where it never moved.
@@ -119,6 +166,7 @@ class CatalogState:
     databases: Mapping[str, DatabaseEntry] = field(factory=dict, hash=False)
     tables: Mapping[Identifier, TableEntry] = field(factory=dict, hash=False)
     views: Mapping[Identifier, ViewEntry] = field(factory=dict, hash=False)
+    dropped: Mapping[str, DroppedTable] = field(factory=dict, hash=False)
     used_paths: frozenset[str] = frozenset()
     corrections: tuple[ClockCorrection, ...] = ()
     place: str = ""
@@ -148,8 +196,13 @@ class CatalogState:
         """Return the table of that name.
 
         Raises:
-            NotFoundError: The database, or the table in it, does not exist; or it is a view.
+            NotFoundError: The database, or the table in it, does not exist; or it is a view. The
+                message names a dropped table of that name.
         """
+        if identifier not in self.tables and identifier not in self.views:
+            newest = self.dropped_of(identifier)[-1:]
+            if newest:
+                raise NotFoundError(_dropped_table_text(newest[0]))
         return self._get_entry("table", identifier, self.tables, "view", self.views)
 
     def view(self, identifier: Identifier) -> ViewEntry:
@@ -168,6 +221,10 @@ class CatalogState:
     def _tables_by_id(self) -> Mapping[str, TableEntry]:
         # Every change of a table looks up its database, and there may be many tables.
         return {each.table_id: each for each in self.tables.values()}
+
+    def dropped_of(self, identifier: Identifier) -> list[DroppedTable]:
+        """Return the dropped tables that had a name at last, in the order of their drops."""
+        return [each for each in self.dropped.values() if each.identifier == identifier]
 
     def view_by_id(self, view_id: str) -> ViewEntry | None:
         """Return the view with that id, by its current name; None when it was dropped."""
@@ -205,6 +262,26 @@ class CatalogState:
 
 EMPTY_CATALOG = CatalogState(version=-1, time_millis=0, effective_millis=0)
 """The catalog before its first commit."""
+
+
+_MOST_DROPPED_SHOWN = 10
+
+
+def dropped_tables_text(dropped: Iterable[DroppedTable]) -> str:
+    """Return dropped tables with ids and times as one text for messages, newest drop first."""
+    known = [str(each) for each in dropped][::-1]
+    if not known:
+        return "no table is dropped"
+    more = len(known) - _MOST_DROPPED_SHOWN
+    rest = f" and {more} more (lakeledger ls --dropped)" if more > 0 else ""
+    return f"dropped tables: {'; '.join(known[:_MOST_DROPPED_SHOWN])}{rest}"
+
+
+def _dropped_table_text(dropped: DroppedTable) -> str:
+    said = f"table {dropped.identifier} does not exist: it was dropped {moment(dropped.dropped_at)}"
+    if dropped.is_purged:
+        return f"{said}, and its files were deleted; create it again"
+    return f"{said}; to restore it: lakeledger undrop {dropped.identifier}"
 
 
 def _similar_names_hint(name: str, names: Collection[str], plural: str) -> str:

@@ -30,7 +30,16 @@ from ledger.events.catalog import (
 )
 from ledger.events.commit import Commit, Transaction, kind_of
 from ledger.events.schema import RemoveOption, SetOption, UpdateComment
-from ledger.events.table import ClockCorrected, TableCreated, TableDropped, TableName, TableRenamed
+from ledger.events.table import (
+    ClockCorrected,
+    TableCreated,
+    TableDropped,
+    TableName,
+    TablePurged,
+    TableRenamed,
+    TableUndropped,
+)
+from ledger.locations import is_absolute
 from ledger.model.errors import InvalidChangeError
 from ledger.model.messages import name_hint
 from ledger.model.names import Identifier
@@ -41,6 +50,7 @@ from ledger.state.catalog import (
     Audit,
     CatalogState,
     DatabaseEntry,
+    DroppedTable,
     TableEntry,
     ViewEntry,
     identifier_sort_key,
@@ -222,6 +232,7 @@ class CatalogBuilder:
         self._databases = dict(base.databases)
         self._tables = dict(base.tables)
         self._views = dict(base.views)
+        self._dropped = dict(base.dropped)
         self._used_paths = set(base.used_paths)
         self.keeps_outside = base.keeps_outside if base.version >= 0 else None
         self._moment = 0
@@ -273,6 +284,7 @@ class CatalogBuilder:
             databases=dict(sorted(self._databases.items())),
             tables=_sort_by_identifier(self._tables),
             views=_sort_by_identifier(self._views),
+            dropped=dict(self._dropped),
             used_paths=frozenset(self._used_paths),
             corrections=self._corrections,
             place=self._place,
@@ -298,8 +310,13 @@ class CatalogBuilder:
             case TableRenamed(source=source, destination=destination, table_id=table_id):
                 entry = self._existing_table(identifier_of(source), table_id)
                 self._rename_entry(self._tables, entry, identifier_of(destination))
-            case TableDropped(identifier=name, table_id=table_id):
-                del self._tables[self._existing_table(identifier_of(name), table_id).identifier]
+            case TableDropped():
+                self._drop_table(event)
+            case TableUndropped():
+                self._restore_table(event)
+            case TablePurged(identifier=name, table_id=table_id):
+                gone = self._dropped_table(identifier_of(name), table_id)
+                self._dropped[table_id] = evolve(gone, is_purged=True)
             case ViewCreated():
                 self._create_view(event)
             case ViewAltered(identifier=name, view_id=view_id, changes=changes):
@@ -338,6 +355,9 @@ class CatalogBuilder:
         self._databases = _clamp_audit_times(self._databases, latest)
         self._tables = _clamp_audit_times(self._tables, latest)
         self._views = _clamp_audit_times(self._views, latest)
+        entries = {each.table_id: each.entry for each in self._dropped.values()}
+        for table_id, entry in _clamp_audit_times(entries, latest).items():
+            self._dropped[table_id] = evolve(self._dropped[table_id], entry=entry)
 
     def _set_location(self, place: str) -> None:
         self._place, self._placed_version, self._aliases = place, self.version, ()
@@ -352,6 +372,12 @@ class CatalogBuilder:
                     f"table {table_id}, which the copy leaves, does not exist"
                 )
             del self._tables[left[table_id]]
+        # Likewise, dropped tables outside of the ledger's folder are left to the original.
+        self._dropped = {
+            table_id: each
+            for table_id, each in self._dropped.items()
+            if not is_absolute(each.entry.path)
+        }
 
     def _create_database(self, event: DatabaseCreated) -> None:
         if event.name in self._databases:
@@ -388,6 +414,7 @@ class CatalogBuilder:
             "table", event.table_id, ((each.table_id, each.identifier) for each in entries)
         )
         self._reserve_path(event.path)
+        self._dropped.pop(event.table_id, None)
         self._tables[identifier] = TableEntry(
             identifier,
             event.table_id,
@@ -395,6 +422,30 @@ class CatalogBuilder:
             event.is_external,
             self._creation_audit(),
             self.version,
+        )
+
+    def _drop_table(self, event: TableDropped) -> None:
+        entry = self._existing_table(identifier_of(event.identifier), event.table_id)
+        del self._tables[entry.identifier]
+        self._dropped[entry.table_id] = DroppedTable(
+            self._with_update_audit(entry), self.version, event.purge
+        )
+
+    def _restore_table(self, event: TableUndropped) -> None:
+        gone = self._dropped.get(event.table_id)
+        if gone is None or gone.is_purged:
+            state = "is not dropped" if gone is None else "was purged"
+            raise _contradiction_error(f"table {event.table_id} {state}; it cannot be restored")
+        identifier = identifier_of(event.identifier)
+        self._check_name_is_free(identifier)
+        del self._dropped[event.table_id]
+        entry = gone.entry
+        sealed = event.sealed_version
+        self._tables[identifier] = evolve(
+            self._with_update_audit(entry),
+            identifier=identifier,
+            undropped_version=self.version,
+            unsealed_version=entry.unsealed_version if isinstance(sealed, UnsetType) else sealed,
         )
 
     def _create_view(self, event: ViewCreated) -> None:
@@ -457,6 +508,12 @@ class CatalogBuilder:
             raise _contradiction_error(f"table {identifier} with id {table_id} does not exist")
         return entry
 
+    def _dropped_table(self, identifier: Identifier, table_id: str) -> DroppedTable:
+        gone = self._dropped.get(table_id)
+        if gone is None or gone.identifier != identifier:
+            raise _contradiction_error(f"no table {identifier} with id {table_id} was dropped")
+        return gone
+
     def _existing_view(self, identifier: Identifier, view_id: str) -> ViewEntry:
         entry = self._views.get(identifier)
         if entry is None or entry.view_id != view_id:
@@ -494,7 +551,8 @@ def _sort_by_identifier(entries: dict[Identifier, _V]) -> dict[Identifier, _V]:
 
 
 ABOUT_TABLES: Final = frozenset(
-    kind_of(each) for each in (TableCreated, TableRenamed, TableDropped, LedgerCopied)
+    kind_of(each)
+    for each in (TableCreated, TableRenamed, TableDropped, TableUndropped, LedgerCopied)
 )
 """The kinds of events that affect `LiveOrDroppedTables`; commits without them can be skipped."""
 
@@ -576,6 +634,10 @@ class LiveOrDroppedTables:
             known[event.table_id] = evolve(old, names=(*old.names, named))
         elif isinstance(event, TableDropped):
             known[event.table_id] = evolve(known[event.table_id], dropped_millis=now)
+        elif isinstance(event, TableUndropped):
+            old, name = known[event.table_id], identifier_of(event.identifier)
+            names = old.names if name == old.identifier else (*old.names, (now, name))
+            known[event.table_id] = evolve(old, names=names, dropped_millis=None)
         elif isinstance(event, LedgerCopied):
             for table_id in event.without:
                 del known[table_id]

@@ -28,6 +28,7 @@ from ledger.state.catalog import (
     Audit,
     CatalogState,
     DatabaseEntry,
+    DroppedTable,
     TableEntry,
     ViewEntry,
     identifier_sort_key,
@@ -303,6 +304,15 @@ class _TableRecord(_CatalogRecordBase, frozen=True):
     audit: _AuditRecord
     created_version: int
     is_external: bool = False
+    undropped_version: int = -1
+    unsealed_version: int = -1
+
+
+class _DroppedTableRecord(_CatalogRecordBase, frozen=True):
+    table: _TableRecord
+    dropped_version: int
+    is_purge_requested: bool = field(default=False, name="purge")
+    is_purged: bool = field(default=False, name="purged")
 
 
 class _ViewRecord(_CatalogRecordBase, frozen=True, kw_only=True):
@@ -329,6 +339,7 @@ class _CatalogRecord(_CatalogRecordBase, frozen=True):
     ledger_id: str = ""
     copied_from: str = ""
     keeps_outside: bool = field(default=False, name="hasSidecars")
+    dropped: tuple[_DroppedTableRecord, ...] = ()
 
 
 _SAME_IN_CATALOG = (
@@ -361,6 +372,7 @@ class CatalogStream:
             tables=tuple(map(_table_record, tables)),
             views=tuple(map(_view_record, views)),
             used_paths=tuple(sorted(state.used_paths)),
+            dropped=tuple(map(_dropped_record, state.dropped.values())),
         )
         return _CATALOG_ENCODER.encode(record)
 
@@ -373,12 +385,14 @@ class CatalogStream:
         read = _CATALOG_DECODER.decode(record)
         tables = map(_table_from_record, read.tables)
         views = map(_view_from_record, read.views)
+        dropped = map(_dropped_from_record, read.dropped)
         return CatalogState(
             **{name: getattr(read, name) for name in _SAME_IN_CATALOG},
             databases={each.name: _database_from_record(each) for each in read.databases},
             tables={each.identifier: each for each in tables},
             views={each.identifier: each for each in views},
             used_paths=frozenset(read.used_paths),
+            dropped={each.table_id: each for each in dropped},
         )
 
     def decode_outline(self, record: bytes | memoryview) -> CatalogState:
@@ -415,6 +429,8 @@ def _table_record(entry: TableEntry) -> _TableRecord:
         audit=_audit_record(entry.audit),
         created_version=entry.created_version,
         is_external=entry.is_external,
+        undropped_version=entry.undropped_version,
+        unsealed_version=entry.unsealed_version,
     )
 
 
@@ -426,6 +442,26 @@ def _table_from_record(record: _TableRecord) -> TableEntry:
         record.is_external,
         _audit_from_record(record.audit),
         record.created_version,
+        record.undropped_version,
+        record.unsealed_version,
+    )
+
+
+def _dropped_record(dropped: DroppedTable) -> _DroppedTableRecord:
+    return _DroppedTableRecord(
+        _table_record(dropped.entry),
+        dropped.dropped_version,
+        dropped.is_purge_requested,
+        dropped.is_purged,
+    )
+
+
+def _dropped_from_record(record: _DroppedTableRecord) -> DroppedTable:
+    return DroppedTable(
+        _table_from_record(record.table),
+        record.dropped_version,
+        record.is_purge_requested,
+        record.is_purged,
     )
 
 

@@ -58,6 +58,7 @@ from ledger.events.table import (
     TableCreated,
     TableDropped,
     TablePromoted,
+    TableUndropped,
 )
 from ledger.model.errors import InvalidChangeError, TableDroppedError
 from ledger.model.iceberg_layout import SomeSpecs, SortOrder
@@ -272,7 +273,7 @@ class TableBuilder:
         self._changes_schema = False
         for event in transaction.events:
             kind = type(event)
-            if self._is_closed and (self._dropped or kind is not TableCreated):
+            if self._is_closed and kind is not (TableUndropped if self._dropped else TableCreated):
                 raise _table_dropped_error() if self._dropped else _not_created_error()
             changes = _SCHEMA_RULES.get(kind)
             if changes is not None:
@@ -336,7 +337,9 @@ class TableBuilder:
                 return cls._raise_format_rules
             case TableCreated():
                 return cls._create_table
-            case TableDropped() | TablePromoted() | OwnerSet():
+            case TableDropped() | TableUndropped():
+                return cls._seal_or_unseal
+            case TablePromoted() | OwnerSet():
                 return cls._change_owner
             case PartitionSpecUpdated() | SortOrderReplaced():
                 return cls._fold_layout
@@ -444,19 +447,30 @@ class TableBuilder:
     ) -> None:
         self._layout.apply(event)
 
-    def _change_owner(
-        self, event: TableDropped | TablePromoted | OwnerSet, _author: str, _moment: int
-    ) -> None:
+    def _change_owner(self, event: TablePromoted | OwnerSet, _author: str, _moment: int) -> None:
         match event:
             case TablePromoted():
                 self._promote_table(event)
                 self._owner = Owner(since_version=self.version)
             case OwnerSet():
                 self._owner = self._owner.after(event, self.version)
-            case TableDropped():
-                self._dropped = self._is_closed = True
             case _:
                 assert_never(event)
+
+    def _seal_or_unseal(
+        self, event: TableDropped | TableUndropped, _author: str, _moment: int
+    ) -> None:
+        if isinstance(event, TableUndropped) and (
+            not self._dropped
+            or event.sealed_version != self.version - 1
+            or event.table_id != self._identity[0]
+        ):
+            raise InvalidChangeError(
+                f"version {self.version} restores table {event.table_id}, which version "
+                f"{self.version - 1} did not drop",
+                kind="ILLEGAL_STATE",
+            )
+        self._dropped = self._is_closed = isinstance(event, TableDropped)
 
     def _create_table(self, event: TableCreated, author: str, moment: int) -> None:
         if self.version:

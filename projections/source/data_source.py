@@ -557,7 +557,7 @@ class CommitFeed:
             self._next = commit.version + 1
 
     def _update_progress(self, table: LiveOrDroppedTable, read: _TableProgress) -> None:
-        if read.is_sealed:
+        if read.is_sealed and table.dropped_millis is not None:
             return
         if read.handle is None:
             place = TablePlace(str(table.identifier), table.table_id, table.path)

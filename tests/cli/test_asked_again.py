@@ -101,6 +101,11 @@ def two_options_set(lake: Ledger) -> None:
         lake.table(TABLE).alter([SetOption("k", value)])
 
 
+def a_table_dropped(lake: Ledger) -> None:
+    lake.create_table("shop.gone", {"id": "INT"})
+    lake.drop_table("shop.gone")
+
+
 def iceberg_alone(lake: Ledger) -> None:
     lake.table(TABLE).alter([SetOption("ledger.formats", "iceberg")])
 
@@ -181,6 +186,11 @@ LINES = [
     ),
     Line(("rename", TABLE, "shop.sales"), other=("rename", TABLE, "shop.sold")),
     Line(("drop", TABLE)),
+    Line(
+        ("undrop", "shop.gone"),
+        before=a_table_dropped,
+        other=("undrop", "shop.gone", "--as", "shop.back"),
+    ),
     Line(("drop", "empty"), other=("drop", "emptier")),
     Line(("serve-table", TABLE), before=iceberg_alone, other=("serve-table", TABLE, "--back")),
     Line(("serve-table", TABLE), taken_back, iceberg_alone),

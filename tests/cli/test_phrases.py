@@ -254,6 +254,15 @@ CASES: list[tuple[object, str]] = [
     ),
     (t.TableDropped(identifier=A, table_id="i"), "dropped table shop.a"),
     (
+        t.TableDropped(identifier=A, table_id="i", purge=True),
+        "dropped table shop.a; its files are to be deleted",
+    ),
+    (t.TableUndropped(identifier=A, table_id="i", sealed_version=3), "restored table shop.a"),
+    (
+        t.TablePurged(identifier=A, table_id="i"),
+        "began to delete the files of dropped table shop.a",
+    ),
+    (
         t.TableRenamed(source=A, destination=B, table_id="i"),
         "renamed table shop.a to shop.b",
     ),

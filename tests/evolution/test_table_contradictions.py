@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ledger import InvalidChangeError, SetOption, TableDroppedError
@@ -12,6 +14,7 @@ from ledger.events import (
     TableCreated,
     TableDropped,
     TableEvent,
+    TableUndropped,
     TagCreated,
     TagDeleted,
     TagReplaced,
@@ -105,3 +108,26 @@ def test_nothing_follows_a_drop() -> None:
     assert dropped.freeze().dropped
     with pytest.raises(TableDroppedError, match="nothing can follow"):
         dropped.commit(commit(2, SetOption("k", "v")))
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [TableUndropped(identifier=NAME, table_id="t", sealed_version=0)],
+        [
+            TableDropped(identifier=NAME, table_id="t"),
+            TableUndropped(identifier=NAME, table_id="t", sealed_version=0),
+        ],
+        [
+            TableDropped(identifier=NAME, table_id="t"),
+            TableUndropped(identifier=NAME, table_id="other", sealed_version=1),
+        ],
+        [
+            TableDropped(identifier=NAME, table_id="t"),
+            TableUndropped(identifier=NAME, table_id="t"),
+        ],
+    ],
+)
+def test_only_the_restoration_of_the_last_seal_continues_a_stream(events: list[Any]) -> None:
+    with pytest.raises(InvalidChangeError, match="restores table"):
+        grown(*events)

@@ -68,13 +68,13 @@ def _orphans(table: Table, store: Store | None = None) -> list[str]:
     fresh = lake_on(store or handle_of(table).log.store).table("shop.orders")
     return [
         each.path
-        for each in orphaned_change_files(Subject("t", handle_of(fresh).log, has_files=True))
+        for each in orphaned_change_files(Subject("t", handle_of(fresh).log, has_files=True), 0)
     ]
 
 
 def _maintain(table: Table) -> list[str]:
     fresh = lake_on(handle_of(table).log.store).table("shop.orders")
-    found = list(orphaned_change_files(Subject("t", handle_of(fresh).log, has_files=True)))
+    found = list(orphaned_change_files(Subject("t", handle_of(fresh).log, has_files=True), 0))
     for each in found:
         remove(handle_of(table).log.store, each)
     return [each.path for each in found]
@@ -245,7 +245,7 @@ def test_nothing_goes_while_the_log_cannot_be_read(tmp_path: Path) -> None:
 
     subject: Subject[Any, Any] = Subject("t", handle_of(table).again().log, has_files=True)
     with pytest.raises(DamagedLogError):
-        list(orphaned_change_files(subject))
+        list(orphaned_change_files(subject, 0))
     assert (tmp_path / kept).exists()
 
 
@@ -303,10 +303,12 @@ def test_of_a_dropped_table_only_caches_go_and_only_after_seven_days(tmp_path: P
     assert dropped is not None
     subject: Subject[Any, Any] = Subject(cataloged.name, handle_of(table).log, has_files=True)
 
-    assert list(orphaned_caches(subject, dropped, dropped + KEPT_MILLIS - 1)) == []
+    early, late = dropped + KEPT_MILLIS - DAY, dropped + KEPT_MILLIS
+    assert list(orphaned_caches(subject, dropped, early)) == []
+    assert list(orphaned_change_files(subject, early)) == []
     found = [
-        *orphaned_caches(subject, dropped, dropped + KEPT_MILLIS),
-        *orphaned_change_files(subject),
+        *orphaned_caches(subject, dropped, late),
+        *orphaned_change_files(subject, late),
     ]
     before = set(files_in(tmp_path))
     for each in found:
@@ -346,7 +348,7 @@ def test_an_open_table_reads_on_after_all_that_maintenance_takes() -> None:
     )
     subject = Subject("t", handle_of(lake).log_at(cataloged), has_files=True)
     gone = [
-        *orphaned_change_files(subject),
+        *orphaned_change_files(subject, clock.now),
         *orphaned_caches(subject, cataloged.dropped_millis or 0, clock.now),
         *orphaned_drafts(store, "", clock.now),
     ]

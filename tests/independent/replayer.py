@@ -265,7 +265,8 @@ class Table:
             events = transaction.get("events", [])
             self.is_outside |= "sidecar" in transaction
             for event in events:
-                holds(not self.state.get("dropped"), "nothing can follow a seal")
+                is_unsealed = event["type"] == "undropTable"
+                holds(is_unsealed or not self.state.get("dropped"), "nothing can follow a seal")
                 holds(
                     self.state or event["type"] == "createTable", "a table begins with its creation"
                 )
@@ -353,6 +354,11 @@ class Table:
 
     def dropTable(self, _event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
         self.state["dropped"] = True
+
+    def undropTable(self, event: Doc, _moment: int, commit: Doc) -> None:  # noqa: N802
+        holds(self.state["dropped"], "the stream is not sealed")
+        holds(event["sealedVersion"] == commit["version"] - 1, "another version sealed it")
+        self.state["dropped"] = False
 
     # Schema
 
@@ -772,6 +778,7 @@ class Catalog:
         self.databases: dict[str, Doc] = {}
         self.tables: dict[Name, Doc] = {}
         self.views: dict[Name, Doc] = {}
+        self.dropped: dict[str, Doc] = {}
         self.paths: set[str] = set()
         self.place = self.ledger_id = self.copied_from = ""
         self.aliases: set[str] = set()
@@ -830,8 +837,31 @@ class Catalog:
         self.rename(self.tables, event, "tableId")
 
     def dropTable(self, event: Doc) -> None:  # noqa: N802
-        entry = self.tables.pop(full(event["identifier"]))
+        name = full(event["identifier"])
+        entry = self.tables.pop(name)
         holds(entry["tableId"] == event["tableId"], "another table has that name")
+        self.dropped[entry["tableId"]] = {
+            "name": name,
+            "entry": {**entry, "updated": self.now},
+            "version": self.version,
+            "purge": event.get("purge", False),
+            "purged": False,
+        }
+
+    def undropTable(self, event: Doc) -> None:  # noqa: N802
+        name = full(event["identifier"])
+        self.check_free(name)
+        gone = self.dropped.pop(event["tableId"])
+        holds(not gone["purged"], "its files were deleted")
+        entry = {**gone["entry"], "updated": self.now, "undropped": self.version}
+        if "sealedVersion" in event:
+            entry["unsealed"] = event["sealedVersion"]
+        self.tables[name] = entry
+
+    def purgeTable(self, event: Doc) -> None:  # noqa: N802
+        gone = self.dropped[event["tableId"]]
+        holds(gone["name"] == full(event["identifier"]), "another table was dropped")
+        gone["purged"] = True
 
     def createView(self, event: Doc) -> None:  # noqa: N802
         name = full(event["identifier"])
@@ -881,7 +911,8 @@ class Catalog:
         holds(event["firstVersion"] < self.version and latest <= self.now[0], "no such correction")
         self.corrections.append({"version": self.version, "trueTimeMillis": latest})
         self.effective_millis = min(self.effective_millis, latest)
-        for each in (*self.databases.values(), *self.tables.values(), *self.views.values()):
+        gone = [each["entry"] for each in self.dropped.values()]
+        for each in (*self.databases.values(), *self.tables.values(), *self.views.values(), *gone):
             for key in ("created", "updated"):
                 each[key] = [min(each[key][0], latest), each[key][1]]
 
@@ -899,6 +930,11 @@ class Catalog:
         holds(without <= there, "a copy leaves tables that were there")
         self.tables = {
             name: each for name, each in self.tables.items() if each["tableId"] not in without
+        }
+        self.dropped = {
+            table_id: each
+            for table_id, each in self.dropped.items()
+            if not each["entry"]["path"].startswith("/") and "://" not in each["entry"]["path"]
         }
 
     def rename(self, entries: dict[Name, Doc], event: Doc, key: str) -> None:

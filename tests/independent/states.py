@@ -96,6 +96,7 @@ OF_CATALOGS: Doc = {
     "aliases": [],
     **dict.fromkeys(("ledgerId", "copiedFrom"), ""),
     "hasSidecars": False,
+    "dropped": [],
 }
 """Default values that a record leaves out, in the order of its keys."""
 ICEBERG_SNAPSHOT = (
@@ -382,8 +383,16 @@ def of_catalog(catalog: Catalog) -> Doc:
         "ledgerId": catalog.ledger_id,
         "copiedFrom": catalog.copied_from,
         "hasSidecars": catalog.is_outside,
+        "dropped": [*map(of_dropped, catalog.dropped.values())],
     }
     return less(found, OF_CATALOGS)
+
+
+def of_dropped(gone: Doc) -> Doc:
+    """Return the record of a dropped table."""
+    said = {"droppedVersion": gone["version"], "purge": gone["purge"], "purged": gone["purged"]}
+    found = {"table": of_entry(gone["name"], gone["entry"]), **said}
+    return less(found, {"purge": False, "purged": False})
 
 
 def audit(entry: Doc) -> Doc:
@@ -405,7 +414,9 @@ def of_entry(name: tuple[str, str], entry: Doc) -> Doc:
     named = {"database": name[0], "name": name[1], "tableId": entry["tableId"]}
     made = {"audit": audit(entry), "createdVersion": entry["version"]}
     found = {**named, "path": entry["path"], **made, "isExternal": entry["isExternal"]}
-    return less(found, {"isExternal": False})
+    found["undroppedVersion"] = entry.get("undropped", -1)
+    found["unsealedVersion"] = entry.get("unsealed", -1)
+    return less(found, {"isExternal": False, "undroppedVersion": -1, "unsealedVersion": -1})
 
 
 def of_view(name: tuple[str, str], entry: Doc) -> Doc:

@@ -165,6 +165,12 @@ def a_life(lake: Ledger, seed: int) -> None:
     keyed.alter([ledger.RenameColumn(("k",), "key")])
     keyed.alter([ledger.DropPrimaryKey()])
     lake.drop_table("db.keyed")
+    lake.undrop_table("db.keyed", "db.restored").alter([SetOption("k", "1")])
+    lake.drop_table("db.restored", purge=True)
+    lake.create_table("db.twice", {"id": "INT"})
+    for _ in range(2):
+        lake.drop_table("db.twice")
+        lake.undrop_table("db.twice")
     other = lake.create_table("db.t", {"id": "INT", "day": "DATE"})
     other.alter([SetOption("partition", "day"), SetOption("primary-key", "id,day")])
     served = lake.create_table("db.s", ledger.Schema.of({"id": "INT"}, options=ICEBERG_ALONE))
@@ -185,7 +191,7 @@ NOT_MADE_HERE = {
     *("correctClock", "raiseFormatRules", "undropColumn"),
     *("moveLedger", "aliasLedger", "copyLedger"),
     *("setSnapshotRef", "removeSnapshotRef", "commitToBranch"),
-    *("eraseValues", "setStatistics"),
+    *("eraseValues", "setStatistics", "purgeTable"),
 }
 """They need a clock that is off, or later rules.
 

@@ -27,8 +27,10 @@ from ledger.events import (
     SnapshotRefSet,
     StatisticsSet,
     TableCreated,
+    TableDropped,
     TableEvent,
     TableName,
+    TablePurged,
 )
 from ledger.events import catalog as c
 from ledger.events import snapshots as n
@@ -126,6 +128,15 @@ def created(columns: tuple[FieldObject, ...], highest: int) -> TableCreated:
     return TableCreated(identifier=NAME, table_id="t", path="db.db/t", schema=record)
 
 
+def outside(name: str) -> TableCreated:
+    """Return the creation of a table outside of the ledger's folder."""
+    record = SchemaRecord((), highest_field_id=-1)
+    identifier = TableName("db", name)
+    return TableCreated(
+        identifier=identifier, table_id=name, path=f"/{name}", schema=record, is_external=True
+    )
+
+
 ID, DAY = FieldObject(0, "id", "INT"), FieldObject(1, "day", "DATE")
 OWN: tuple[TableEvent | tuple[TableEvent, ...], ...] = (
     created((ID, DAY), 1),
@@ -157,9 +168,12 @@ CATALOG: tuple[CatalogEvent | tuple[CatalogEvent, ...], ...] = (
     c.PlaceAliased("s3://b/lake"),
     c.PlaceAliased("/mnt/lake"),
     c.ValuesErased(3, 2),
+    TableDropped(identifier=NAME, table_id="t", purge=True),
+    TablePurged(identifier=NAME, table_id="t"),
+    (outside("e"), outside("f"), TableDropped(identifier=TableName("db", "f"), table_id="f")),
     c.LedgerMoved("s3://c/lake"),
     c.PlaceAliased("s3://d/lake"),
-    c.LedgerCopied(place="/copy", ledger_id="b", copied_from="a", without=("t",)),
+    c.LedgerCopied(place="/copy", ledger_id="b", copied_from="a", without=("e",)),
 )
 
 
@@ -181,7 +195,8 @@ def test_what_is_corrected_is_earlier_for_both_readers() -> None:
 def test_a_moved_catalog_gives_the_same_states() -> None:
     catalog = Catalog()
     assert compared(lines(*CATALOG), catalog) == len(CATALOG)
-    assert (catalog.place, catalog.placed_version, catalog.tables) == ("/copy", 9, {})
+    assert (catalog.place, catalog.placed_version, catalog.tables) == ("/copy", 12, {})
+    assert [*catalog.dropped] == ["t"]
 
 
 def test_every_key_of_a_state_has_a_place_in_the_format() -> None:

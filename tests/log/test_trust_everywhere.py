@@ -60,6 +60,7 @@ def each(of: Callable[[Any], Iterable[object]]) -> Callable[[Any], object]:
 
 OF_LEDGERS: Reads = {
     "databases": lambda it: it.databases(),
+    "dropped_tables": lambda it: it.dropped_tables(),
     "entries": each(lambda it: it.entries(last=500)),
     "events": each(lambda it: it.events()),
     "find_commit": lambda it: it.find_commit("id-there"),
@@ -146,7 +147,7 @@ WRITERS = {
     *("project", "replace_sort_order", "replace_tag", "revert", "rollback", "sql"),
     *("set_partition_statistics", "set_statistics", "undo", "update_schema"),
     *("start_serving", "stop_serving", "plan_serving", "plan_stop_serving"),
-    *("upgrade", "update_spec", "create", "delete", "fast_forward", "reset"),
+    *("undrop_table", "upgrade", "update_spec", "create", "delete", "fast_forward", "reset"),
 }
 OF_WHAT_THEY_ARE_GIVEN = {
     *("plan_import", "plan_promotion", "tables_to_import", "data_files", "new_files"),

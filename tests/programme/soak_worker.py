@@ -300,7 +300,7 @@ def tend(table: Table) -> None:
         handle_of(table).log.layout.root.removesuffix("/_ledger"),
     )
     for orphan in (
-        *orphaned_change_files(subject),
+        *orphaned_change_files(subject, now_millis()),
         *orphaned_drafts(store, folder, now_millis() + KEPT_MILLIS),
     ):
         remove(store, orphan)

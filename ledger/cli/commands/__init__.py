@@ -39,6 +39,7 @@ _COMMANDS = {
     "snapshots": ("commands.refs", "List a table's snapshots, newest first: unexpired ones and those kept by a tag."),
     "rename": ("commands.tables", "Rename a table; its files stay where they are."),
     "drop": ("commands.tables", "Drop a table or an empty database; deletes no files and keeps the log."),
+    "undrop": ("commands.tables", "Restore a dropped table with its id, history and all versions."),
     "expire": ("commands.refs", "Expire a table's oldest snapshots; keeps tagged ones and deletes no files."),
     "doctor": ("commands.ledgers", "Check whether a store can hold a ledger; writes a test key and removes it."),
     "verify": ("commands.verify", "Verify the hash chain and everything derived from the log; exits with 6 on damage."),

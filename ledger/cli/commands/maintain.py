@@ -144,7 +144,7 @@ def _table_orphans(
         # The folder belongs to another table; the catalog may name any location.
         return
     yield from orphaned_drafts(subject.store, subject.layout.folder, now)
-    yield from orphaned_change_files(subject)
+    yield from orphaned_change_files(subject, now)
     if cataloged.dropped_millis is not None:
         yield from orphaned_caches(subject, cataloged.dropped_millis, now)
 

@@ -26,6 +26,7 @@ from ledger.cli.options import (
     tables_of_that_name,
 )
 from ledger.cli.output import Cell, Screen
+from ledger.dropped_tables import find_dropped_table, open_dropped_table
 from ledger.ledger import Ledger
 from ledger.model.errors import NotFoundError
 from ledger.model.messages import moment, name_hint, size
@@ -33,6 +34,7 @@ from ledger.model.schema import Schema
 from ledger.model.snapshot import Branch, Tag
 from ledger.model.types import DataField, RowType
 from ledger.model.types.text import format_type
+from ledger.state.catalog import DroppedTable
 from ledger.state.owner import LEDGER
 from ledger.table import Table
 from ledger.table_at import TableAt
@@ -42,10 +44,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+_DROPPED = Parameter(negative="", show_default=False)
+
+
 def ls(
     database: Annotated[str | None, Parameter(help="DATABASE; default: all.")] = None,
     /,
     *,
+    dropped: Annotated[
+        bool, _DROPPED, Parameter(help="List dropped tables, which `undrop` restores.")
+    ] = False,
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """List databases, tables and views.
@@ -54,9 +62,58 @@ def ls(
         lakeledger ls
 
         lakeledger ls shop
+
+        lakeledger ls --dropped
     """
     lake = place.open()
+    if dropped:
+        _list_dropped(lake, database, place.screen)
+        return
     listed(lake, lake.databases() if database is None else [database], place.screen)
+
+
+def _list_dropped(lake: Ledger, database: str | None, screen: Screen) -> None:
+    """Print the dropped tables of a database, or of all, newest first."""
+    found = lake.dropped_tables(database)
+    document = {
+        "url": lake.url,
+        "dropped": [
+            {
+                "table": str(each.identifier),
+                "id": each.table_id,
+                "path": each.entry.path,
+                "droppedMillis": each.dropped_at,
+                "droppedBy": each.dropped_by,
+                "catalogVersion": each.dropped_version,
+                "files": _files_of_dropped(each),
+            }
+            for each in found
+        ],
+    }
+    rows = [
+        (
+            str(each.identifier),
+            each.table_id,
+            moment(each.dropped_at),
+            each.dropped_by,
+            _files_of_dropped(each),
+        )
+        for each in found
+    ]
+
+    def text(to: Screen) -> None:
+        to.line(lake.url)
+        to.table(("table", "id", "dropped (UTC)", "by", "files"), rows)
+        if not found:
+            to.line("no dropped tables")
+
+    screen.result(document, text)
+
+
+def _files_of_dropped(dropped: DroppedTable) -> str:
+    if dropped.is_purged:
+        return "deleted"
+    return "to be deleted" if dropped.is_purge_requested else "kept"
 
 
 def listed(lake: Ledger, databases: list[str], screen: Screen) -> None:
@@ -95,6 +152,9 @@ def show(
     ] = None,
     /,
     *,
+    dropped: Annotated[
+        bool, _DROPPED, Parameter(help="Show a dropped table, by its last name or its id.")
+    ] = False,
     when: InstantFlags = InstantFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
@@ -111,9 +171,13 @@ def show(
         lakeledger show shop.flights --at tag:january
     """
     named = when.named()
-    if named and (name is None or "." not in name):
-        raise UsageError("an instant applies to one table; name the table")
+    if (named or dropped) and (name is None or not (dropped or "." in name)):
+        what = "--dropped" if dropped else "an instant"
+        raise UsageError(f"{what} applies to one table; name the table")
     lake = place.open()
+    if name is not None and dropped:
+        _show_table(lake, _open_dropped_table(lake, name), when, place.screen)
+        return
     if name is None or "." not in name:
         known = lake.databases()
         if name is not None and name not in known:
@@ -124,15 +188,24 @@ def show(
             )
         listed(lake, known if name is None else [name], place.screen)
         return
-    table = lake.table(name)
+    _show_table(lake, lake.table(name), when, place.screen)
+
+
+def _open_dropped_table(lake: Ledger, name: str) -> Table:
+    handle = handle_of(lake)
+    return Table(open_dropped_table(handle, find_dropped_table(handle, name)))
+
+
+def _show_table(lake: Ledger, table: Table, when: InstantFlags, screen: Screen) -> None:
+    named = when.named()
     at = when.of(table)
     # Tags of a snapshot are created after it; at a version, the tags of that version apply.
     of_snapshot = {"snapshot", "tag"} & named.keys()
     tags = table.state.tags if of_snapshot or not named else at.tags
-    screen = place.screen
+    mark = " (dropped)" if table.state.dropped else ""
     document = _table_document(lake, table, at, tags) if screen.output != "text" else {}
     screen.result(
-        document, lambda to: _print_table(to, f"{table.identifier}{when}", table, at, tags)
+        document, lambda to: _print_table(to, f"{table.identifier}{mark}{when}", table, at, tags)
     )
 
 

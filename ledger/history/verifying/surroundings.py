@@ -172,10 +172,11 @@ def _drop_state_findings(
     if state.dropped and cataloged.dropped_millis is None:
         yield Finding(
             "unfinished",
-            "the table's stream is sealed, but the catalog still names it",
+            "the table's stream is sealed, but the catalog names it: its drop, or its restoration, "
+            "was interrupted",
             key,
             state.version,
-            "open the table: that finishes the drop",
+            "open the table: that completes it",
         )
     elif not state.dropped and cataloged.dropped_millis is not None:
         yield Finding(

@@ -80,6 +80,17 @@ def test_the_last_events_of_a_dropped_table_are_not_lost(tmp_path: Path) -> None
     assert between(again, again.latest(), again.latest()) == []
 
 
+def test_a_stream_goes_on_in_a_restored_table_under_its_new_name(tmp_path: Path) -> None:
+    lake = lake_in(tmp_path)
+    a_table_of(lake, "shop.orders", 1)
+    lake.drop_table("shop.orders")
+    feed = a_feed(tmp_path)
+    sealed = feed.latest()
+    options(lake.undrop_table("shop.orders", "shop.old"), 4, 4)
+
+    assert between(feed, sealed, feed.latest()) == versions("shop.old", 3, 4)
+
+
 def test_a_stream_follows_a_renamed_table_and_a_batch_that_is_reread_is_the_same(
     tmp_path: Path,
 ) -> None:
