@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from attrs import evolve
-from cyclopts import App, Parameter
+from attrs import evolve, frozen
+from cyclopts import App, Group, Parameter
 
 from ledger.cli import families
 from ledger.cli.exits import UNKNOWN, UsageError
@@ -46,6 +46,11 @@ LogLevel = Literal["info", "warning"]
 _LEVELS: Mapping[LogLevel, int] = {"info": 20, "warning": 30}
 _MOST_THREADS = 1024
 _MOST_PORT = 65_535
+_MOST_GRACE_S = 86_400
+
+_ACCESS = Group("Address and access", sort_key=1)
+_LOCATIONS = Group("Locations", sort_key=2)
+_LIMITS = Group("Limits and log", sort_key=3)
 
 
 def register_serve(app: App) -> None:
@@ -58,18 +63,19 @@ def register_serve_token(app: App) -> None:
     families.add(app, "serve-token", serve_token)
 
 
-def serve(  # noqa: PLR0913 - one option each
-    url: Annotated[str | None, Parameter(help="Root of the ledger; or use --ledger.")] = None,
-    /,
-    *,
+@Parameter(name="*", group=_ACCESS)
+@frozen
+class AccessFlags:
+    """Address of the server, and the principals that may use it."""
+
     host: Annotated[
         str,
         Parameter(
             help="Address to bind to. Other machines reach an address that is not of loopback, so "
             "it needs --token-file or --insecure."
         ),
-    ] = "127.0.0.1",
-    port: Annotated[int, Parameter(help="Port to bind to; 0 for any free port.")] = DEFAULT_PORT,
+    ] = "127.0.0.1"
+    port: Annotated[int, Parameter(help="Port to bind to; 0 for any free port.")] = DEFAULT_PORT
     token_file: Annotated[
         Path | None,
         Parameter(
@@ -77,17 +83,44 @@ def serve(  # noqa: PLR0913 - one option each
             help="File of bearer tokens, from lakeledger serve-token; each request needs one, and "
             "its name is the author.",
         ),
-    ] = None,
+    ] = None
     insecure: Annotated[
         bool, _Flag, Parameter(help="Serve other machines without authentication.")
-    ] = False,
+    ] = False
     author: Annotated[
         str | None,
         Parameter(
             env_var="LAKELEDGER_AUTHOR",
             help="Author of commits without authentication; user@host if omitted.",
         ),
-    ] = None,
+    ] = None
+
+    def authentication(self) -> Authenticate:
+        """Return the authentication of the server.
+
+        Raises:
+            UsageError: Other machines could commit without a token, and nobody allowed that.
+        """
+        if self.token_file is not None:
+            if self.insecure:
+                raise UsageError("--insecure cannot be combined with --token-file")
+            return bearer_authentication(read_token_file(self.token_file))
+        if self.insecure:
+            return accept_everybody
+        if not is_loopback(self.host):
+            raise UsageError(
+                f"--host {self.host} lets other machines commit without authentication; add "
+                "--token-file FILE (create tokens with: lakeledger serve-token NAME --token-file "
+                "FILE), or --insecure if everybody who reaches the address may write"
+            )
+        return authenticate_local_program
+
+
+@Parameter(name="*", group=_LOCATIONS)
+@frozen
+class LocationFlags:
+    """Locations that clients may name, and their configuration for locations."""
+
     allow_location: Annotated[
         tuple[str, ...],
         Parameter(
@@ -96,26 +129,67 @@ def serve(  # noqa: PLR0913 - one option each
             help="Folder or URL outside of the ledger where clients may place and register tables; "
             "repeatable.",
         ),
-    ] = (),
+    ] = ()
     storage_config: Annotated[
         Path | None,
         Parameter(
             show_default=False,
             help="TOML file with clients' properties by location prefix, credentials included.",
         ),
-    ] = None,
+    ] = None
+
+    def storage(self) -> dict[str, dict[str, str]]:
+        """Return clients' properties by location prefix.
+
+        Raises:
+            InvalidInputError: The file cannot be read, or is not a table of texts for each prefix;
+                the message repeats no value.
+        """
+        path = self.storage_config
+        if path is None:
+            return {}
+        try:
+            document: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            raise InvalidInputError(f"the storage config {path} cannot be read: {error}") from error
+        for prefix, properties in document.items():
+            place_of(prefix)
+            if not isinstance(properties, dict) or not all(
+                isinstance(each, str) for each in properties.values()
+            ):
+                raise InvalidInputError(
+                    f"the storage config {path} has no texts for {prefix!r}; write a table of "
+                    '"property" = "value" below ["LOCATION PREFIX"]'
+                )
+        return document
+
+
+@Parameter(name="*", group=_LIMITS)
+@frozen
+class LimitFlags:
+    """Limits of the server, and its log."""
+
     threads: Annotated[
         int, Parameter(help="Number of requests that run at a time; one table gets 3/4 of them.")
-    ] = 64,
+    ] = 64
     max_body_bytes: Annotated[
         int, Parameter(help="Size of a request beyond which it is rejected.")
-    ] = MOST_BODY_BYTES,
+    ] = MOST_BODY_BYTES
     grace: Annotated[
         int, Parameter(help="Seconds that running requests get after SIGTERM or Ctrl-C.")
-    ] = DEFAULT_GRACE_S,
+    ] = DEFAULT_GRACE_S
     log_level: Annotated[
         LogLevel, Parameter(help="Least level of the log lines on stderr, which are JSON.")
-    ] = "info",
+    ] = "info"
+
+
+def serve(
+    url: Annotated[str | None, Parameter(help="Root of the ledger; or use --ledger.")] = None,
+    /,
+    *,
+    access: AccessFlags = AccessFlags(),
+    locations: LocationFlags = LocationFlags(),
+    limits: LimitFlags = LimitFlags(),
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Serve a ledger through the Iceberg REST catalog.
@@ -139,35 +213,34 @@ def serve(  # noqa: PLR0913 - one option each
     check_dependencies()
     if url is not None and place.ledger not in {None, url, os.environ.get("LAKELEDGER_URL")}:
         raise UsageError(f"two ledgers are given, {url} and {place.ledger}; give one")
-    _check_numbers(port, threads, max_body_bytes, grace)
-    authenticate = _authentication(host, token_file, is_insecure=insecure)
+    _check_numbers(access.port, limits)
+    authenticate = access.authentication()
     chosen = evolve(place, ledger=url or place.ledger)
-    handle = _opened(chosen, author, allow_location)
-    storage = {} if storage_config is None else _read_storage_config(storage_config)
-    screen = chosen.screen
-    if token_file is None:
-        screen.notice(
+    handle = _opened(chosen, access.author, locations.allow_location)
+    storage = locations.storage()
+    if access.token_file is None:
+        chosen.screen.notice(
             f"warning: the author of each commit is {handle.setting.author}, whoever sends it: "
             "there is no access control without --token-file"
         )
-    _configure_log(log_level)
+    _configure_log(limits.log_level)
 
     from projections.rest.app import Serving, create_app
     from projections.rest.iceberg.catalog import IcebergCatalog, StorageConfig
     from projections.rest.iceberg.routes import iceberg_protocol
 
-    pool = WorkerPool(PoolLimits.of_threads(threads))
-    serving = Serving(pool, authenticate=authenticate, most_body_bytes=max_body_bytes)
+    pool = WorkerPool(PoolLimits.of_threads(limits.threads))
+    serving = Serving(pool, authenticate=authenticate, most_body_bytes=limits.max_body_bytes)
     catalog = IcebergCatalog(handle, storage=StorageConfig(storage))
     app = create_app(iceberg_protocol(catalog), serving)
-    with bound_socket(Address(host, port)) as listening:
-        reached = listening.getsockname()[1]
+    with bound_socket(Address(access.host, access.port)) as listening:
+        uri = _uri(access.host, listening.getsockname()[1])
         ended = serve_until_stopped(
-            app, listening, pool, grace, lambda: _announce(screen, handle.url, host, reached)
+            app, listening, pool, limits.grace, lambda: _announce(chosen.screen, handle.url, uri)
         )
-    handle.close(grace)
+    handle.close(limits.grace)
     if not ended:
-        _exit_with_running_requests(grace)
+        _exit_with_running_requests(limits.grace)
 
 
 def serve_token(
@@ -190,34 +263,15 @@ def serve_token(
     place.screen.result(document, lambda to: to.line(token))
 
 
-def _check_numbers(port: int, threads: int, max_body_bytes: int, grace: int) -> None:
+def _check_numbers(port: int, limits: LimitFlags) -> None:
     if not 0 <= port <= _MOST_PORT:
         raise UsageError(f"--port {port} is no port; give 0 to {_MOST_PORT}")
-    if not 1 <= threads <= _MOST_THREADS:
-        raise UsageError(f"--threads {threads} is out of range; give 1 to {_MOST_THREADS}")
-    if max_body_bytes < 1 or grace < 1:
-        raise UsageError("--max-body-bytes and --grace are at least 1")
-
-
-def _authentication(host: str, token_file: Path | None, *, is_insecure: bool) -> Authenticate:
-    """Return the authentication of a server.
-
-    Raises:
-        UsageError: Other machines could commit without a token, and nobody allowed that.
-    """
-    if token_file is not None:
-        if is_insecure:
-            raise UsageError("--insecure cannot be combined with --token-file")
-        return bearer_authentication(read_token_file(token_file))
-    if is_insecure:
-        return accept_everybody
-    if not is_loopback(host):
+    if not 1 <= limits.threads <= _MOST_THREADS:
+        raise UsageError(f"--threads {limits.threads} is out of range; give 1 to {_MOST_THREADS}")
+    if limits.max_body_bytes < 1 or not 1 <= limits.grace <= _MOST_GRACE_S:
         raise UsageError(
-            f"--host {host} lets other machines commit without authentication; add --token-file "
-            "FILE (create tokens with: lakeledger serve-token NAME --token-file FILE), or "
-            "--insecure if everybody who reaches the address may write"
+            f"--max-body-bytes is at least 1, and --grace is 1 to {_MOST_GRACE_S} seconds"
         )
-    return authenticate_local_program
 
 
 def _opened(place: LedgerFlags, author: str | None, allowed: tuple[str, ...]) -> LedgerHandle:
@@ -225,29 +279,6 @@ def _opened(place: LedgerFlags, author: str | None, allowed: tuple[str, ...]) ->
     setting = handle.setting
     places = (*setting.allowed, *map(place_of, allowed))
     return LedgerHandle(evolve(setting, author=author or setting.author, allowed=places))
-
-
-def _read_storage_config(path: Path) -> dict[str, dict[str, str]]:
-    """Return clients' properties by location prefix.
-
-    Raises:
-        InvalidInputError: The file cannot be read, or is not a table of texts for each prefix; the
-            message repeats no value.
-    """
-    try:
-        document: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise InvalidInputError(f"the storage config {path} cannot be read: {error}") from error
-    for prefix, properties in document.items():
-        place_of(prefix)
-        if not isinstance(properties, dict) or not all(
-            isinstance(each, str) for each in properties.values()
-        ):
-            raise InvalidInputError(
-                f"the storage config {path} has no texts for {prefix!r}; write a table of "
-                '"property" = "value" below ["LOCATION PREFIX"]'
-            )
-    return document
 
 
 def _configure_log(level: LogLevel) -> None:
@@ -267,12 +298,13 @@ def _configure_log(level: LogLevel) -> None:
     )
 
 
-def _announce(screen: Screen, ledger: str, host: str, port: int) -> None:
-    shown = f"[{host}]" if ":" in host else host
-    document = {"ledger": ledger, "uri": f"http://{shown}:{port}", "protocol": "iceberg"}
-    screen.result(
-        document, lambda to: to.line(f"serving {ledger} to Iceberg clients at {document['uri']}")
-    )
+def _uri(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _announce(screen: Screen, ledger: str, uri: str) -> None:
+    document = {"ledger": ledger, "uri": uri, "protocol": "iceberg"}
+    screen.result(document, lambda to: to.line(f"serving {ledger} to Iceberg clients at {uri}"))
     sys.stdout.flush()
 
 

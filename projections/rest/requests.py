@@ -127,6 +127,9 @@ class Endpoint(Generic[S]):
 _BRACKETS: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[^][{}"]+', re.DOTALL)
 
 
+_EMPTY: Final = re.compile(rb"\[\]|\{\}")
+
+
 def is_nested_deeper_than(text: bytes, limit: int) -> bool:
     """Return whether the brackets of a JSON text are nested deeper than a limit.
 
@@ -143,7 +146,7 @@ def is_nested_deeper_than(text: bytes, limit: int) -> bool:
     for _ in range(limit):
         if not brackets:
             return False
-        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
+        brackets = _EMPTY.sub(b"", brackets)
     return brackets.strip(b'"') != b""
 
 

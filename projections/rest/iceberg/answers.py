@@ -81,8 +81,11 @@ def table_reply(
     key = (state.table_id, state.version, mode)
     body = catalog.answers.get(key)
     if body is None:
-        loaded = served.load(table, state)
-        body = catalog.answers.put(key, _body_of(catalog.storage, loaded, mode))
+        with catalog.rendering(state.table_id):
+            body = catalog.answers.get(key)
+            if body is None:
+                made = _body_of(catalog.storage, served.load(table, state), mode)
+                body = catalog.answers.put(key, made)
     return Reply(200, body, {"etag": entity_tag(catalog, state, mode)})
 
 

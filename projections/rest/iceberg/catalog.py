@@ -26,6 +26,7 @@ V = TypeVar("V")
 
 MOST_HANDLES: Final = 10_000
 MOST_CACHED_BYTES: Final = 256 << 20
+_LOCKS: Final = 64
 
 
 class BoundedCache(Generic[K, V]):
@@ -119,6 +120,16 @@ class IcebergCatalog:
     _tables: BoundedCache[str, TableHandle] = field(
         factory=lambda: BoundedCache(MOST_HANDLES, lambda _: 1), init=False
     )
+    _rendering: tuple[threading.Lock, ...] = field(
+        factory=lambda: tuple(threading.Lock() for _ in range(_LOCKS)), init=False
+    )
+
+    def rendering(self, table_id: str) -> threading.Lock:
+        """Return the lock under which a table's metadata is rendered.
+
+        Concurrent commits of one table end at one version, which is rendered once.
+        """
+        return self._rendering[hash(table_id) % len(self._rendering)]
 
     @property
     def state(self) -> CatalogState:

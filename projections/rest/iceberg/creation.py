@@ -12,10 +12,11 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from ledger.log.request import fresh_id
+from ledger.log.request import COMMIT_ID_REUSED, fresh_id
 from ledger.model.errors import (
     AlreadyExistsError,
     CommitConflictError,
+    InvalidInputError,
     LedgerError,
     NotFoundError,
 )
@@ -82,7 +83,7 @@ def create_table(catalog: IcebergCatalog, call: Call) -> Reply:
         _check_free(catalog, name)
         now_ms = catalog.handle.setting.now_millis()
         return staged_reply(catalog, apply_updates(None, updates, now_ms=now_ms))
-    asked = ["createTable", str(name), msgspec.json.decode(call.body)]
+    asked = ["createTable", str(name), msgspec.to_builtins(wanted)]
     options = commit_options(call, catalog.handle.setting.author, asked, properties)
     table = create_by(
         catalog,
@@ -149,7 +150,9 @@ def create_by(
         if name.database in catalog.state.databases:
             raise
         raise no_such_namespace(name.database) from error
-    except LedgerError:
+    except LedgerError as error:
+        if was_there and isinstance(error, InvalidInputError) and error.kind != COMMIT_ID_REUSED:
+            raise taken_error(name, "table") from error
         # A step after the creation may have failed, for instance writing the metadata file.
         if was_there or name not in catalog.state.tables:
             raise

@@ -33,7 +33,7 @@ _MOST_CLIENT: Final = 256
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
-class TableName(Struct, frozen=True):
+class TableIdentifier(Struct, frozen=True):
     """A table's or view's name on the wire."""
 
     namespace: tuple[str, ...]
@@ -77,7 +77,7 @@ def table_of(call: Call) -> Identifier:
     Raises:
         RequestError: No table can have the name, so it does not exist.
     """
-    name = TableName(namespace_levels(call), call.values["table"])
+    name = TableIdentifier(namespace_levels(call), call.values["table"])
     found = name.identifier
     if found is None:
         raise no_such_table(name.text)

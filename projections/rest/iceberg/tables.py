@@ -42,7 +42,7 @@ from projections.rest.iceberg.errors import (
 )
 from projections.rest.iceberg.requests import (
     MESSAGE_PROPERTY,
-    TableName,
+    TableIdentifier,
     commit_options,
     namespace_of,
     new_name,
@@ -62,8 +62,8 @@ class CommitTableRequest(Struct):
 class RenameRequest(Struct):
     """The body of a rename."""
 
-    source: TableName
-    destination: TableName
+    source: TableIdentifier
+    destination: TableIdentifier
 
 
 def list_tables(catalog: IcebergCatalog, call: Call) -> Reply:

@@ -1,18 +1,27 @@
-"""The servers that the tests of Iceberg REST talk to."""
+"""Served ledgers, and the reference server that they are compared with."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import ledger
+from tests.projections.rest.application import Application, application
 from tests.projections.rest.rest_servers import (
     RestServer,
     class_path,
     ledger_server,
     reference_server,
 )
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Iterator[Application]:
+    """A served ledger in a folder, in this process."""
+    with application(tmp_path / "lake") as found:
+        yield found
 
 
 @pytest.fixture(scope="session")
@@ -29,7 +38,7 @@ def reference(kit_path: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestServer]:
-    """This project's server on a new ledger."""
+    """The command `serve` on a new ledger."""
     folder = tmp_path_factory.mktemp("served")
     url = str(folder / "ledger")
     ledger.open(url).init()
