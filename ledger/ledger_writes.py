@@ -308,7 +308,7 @@ def create_view(
 def create_iceberg_view(
     handle: LedgerHandle,
     name: Identifier,
-    updates: tuple[IcebergViewUpdate, ...],
+    updates: Callable[[], tuple[IcebergViewUpdate, ...]],
     commit: CommitOptions,
 ) -> ViewEntry:
     """Create a view by Iceberg's updates.
@@ -316,19 +316,17 @@ def create_iceberg_view(
     Args:
         handle: The ledger.
         name: The view's name.
-        updates: The updates to record; with `asked`, they need not be the same when it is retried.
-        commit: See CommitOptions.
+        updates: Returns the updates to record; not called if the commit was made before.
+        commit: See CommitOptions; `asked` is the content of the request.
 
     Raises:
         AlreadyExistsError: A table or view of that name exists.
         InvalidChangeError: The updates do not make up a view.
+        LedgerError: As `updates` raises.
     """
-    asked = ["CreateIcebergView", str(name), *updates]
+    request = handle.request(["CreateIcebergView", str(name)], commit)
     return _commit_created_view(
-        handle,
-        lambda: CreateIcebergView(name, fresh_id(), updates),
-        handle.request(asked, commit),
-        name,
+        handle, lambda: CreateIcebergView(name, fresh_id(), updates()), request, name
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import assert_never
 
 from ledger.decide.bounds import check_view_column_ids
@@ -74,7 +74,7 @@ def describe_view_updates(updates: Iterable[IcebergViewUpdate]) -> str:
 
     Example:
         >>> describe_view_updates([ViewPropertiesSet({"a": "b"}), CurrentViewVersionSet(2, 5)])
-        'set a, version 2 is current'
+        'set property a, version 2 is current'
     """
     return ", ".join(said for each in updates for said in _describe_update(each))
 
@@ -87,9 +87,9 @@ def _describe_update(update: IcebergViewUpdate) -> Iterator[str]:
         case ViewLocationSet(location=location):
             yield f"location {location}"
         case ViewPropertiesSet(updates=changed):
-            yield f"set {', '.join(changed)}"
+            yield f"set {_plural(changed)} {', '.join(changed)}"
         case ViewPropertiesRemoved(removals=removals):
-            yield f"removed {', '.join(removals)}"
+            yield f"removed {_plural(removals)} {', '.join(removals)}"
         case ViewVersionAdded(view_version=version):
             dialects = ", ".join(each.dialect for each in version.representations)
             yield f"added version {version.version_id} ({dialects or 'no query'})"
@@ -99,6 +99,10 @@ def _describe_update(update: IcebergViewUpdate) -> Iterator[str]:
             yield f"removed versions {', '.join(map(str, version_ids))}"
         case _:
             assert_never(update)
+
+
+def _plural(keys: Collection[str]) -> str:
+    return "property" if len(keys) == 1 else "properties"
 
 
 def property_updates(

@@ -20,15 +20,23 @@ from ledger.ledger_writes import create_iceberg_view, update_iceberg_view
 from ledger.locations import is_absolute, place_of
 from ledger.log.layout import STREAM_FOLDER
 from ledger.log.request import Appended, CommitOptions
-from ledger.model.errors import InvalidInputError, UnsupportedError
+from ledger.model.errors import (
+    InvalidInputError,
+    NotFoundError,
+    StoreError,
+    UnsupportedError,
+    UpgradeRequiredError,
+)
 from ledger.model.names import Identifier
 from ledger.state.catalog import CatalogState, ViewEntry
 from ledger.state.iceberg_view import IcebergView, fold_view_updates
 from ledger.stores.file_access import resolve_symlinks
+from projections.iceberg.served import check_location
 from projections.iceberg.view_metadata import (
     METADATA_PATH,
     ViewMetadata,
     metadata_of_iceberg_view,
+    read_view_metadata,
     updates_of_metadata,
     view_metadata_location,
     view_metadata_of,
@@ -70,38 +78,66 @@ def create_view(
         NotFoundError: The database does not exist.
         InvalidInputError: The updates do not make up a view.
     """
-    home = ledger.setting.home
-    made = apply_view_updates(None, updates, home=home, now_ms=ledger.setting.now_millis())
-    return _create(ledger, name, made.metadata, made.recorded, commit)
+    home, now_ms = ledger.setting.home, ledger.setting.now_millis()
+    commit.setdefault("asked", ["icebergCreateView", str(name), [*map(repr, updates)]])
+
+    def decide() -> tuple[IcebergViewUpdate, ...]:
+        made = apply_view_updates(None, updates, home=home, now_ms=now_ms)
+        return _checked(ledger, made.recorded, made.metadata)
+
+    return create_iceberg_view(ledger, name, decide, commit)
+
+
+def _read_view_file(ledger: LedgerHandle, location: str) -> ViewMetadata:
+    check_location(ledger, location, "metadata-location")
+    try:
+        content = ledger.setting.file_access().read(location)
+    except FileNotFoundError as error:
+        raise NotFoundError(f"File does not exist: {location}") from error
+    except OSError as error:
+        raise StoreError(f"{location} cannot be read: {error}") from error
+    try:
+        return read_view_metadata(content)
+    except UpgradeRequiredError as error:
+        raise UnsupportedError(f"{location}: {error}") from error
 
 
 def register_view(
     ledger: LedgerHandle,
     name: Identifier,
-    metadata: ViewMetadata,
+    metadata_location: str,
     **commit: Unpack[CommitOptions],
 ) -> ViewEntry:
-    """Create a view that has metadata already, and return it.
+    """Create a view from a metadata file, and return it.
+
+    Args:
+        ledger: The ledger.
+        name: The view's name.
+        metadata_location: The URL of the metadata file.
+        commit: See CommitOptions.
 
     Raises:
         AlreadyExistsError: A table or view of that name exists.
-        NotFoundError: The database does not exist.
-        InvalidInputError: The metadata contradicts itself.
+        NotFoundError: The database or the file does not exist.
+        InvalidInputError: It is not view metadata, or contradicts itself.
+        UnsupportedError: A location is outside of the allowed ones.
     """
-    recorded = updates_of_metadata(metadata, ledger.setting.home)
-    return _create(ledger, name, metadata, recorded, commit)
+    commit.setdefault("asked", ["icebergRegisterView", str(name), metadata_location])
+
+    def decide() -> tuple[IcebergViewUpdate, ...]:
+        metadata = _read_view_file(ledger, metadata_location)
+        return _checked(ledger, updates_of_metadata(metadata, ledger.setting.home), metadata)
+
+    return create_iceberg_view(ledger, name, decide, commit)
 
 
-def _create(
-    ledger: LedgerHandle,
-    name: Identifier,
-    metadata: ViewMetadata,
-    recorded: tuple[IcebergViewUpdate, ...],
-    commit: CommitOptions,
-) -> ViewEntry:
+def _checked(
+    ledger: LedgerHandle, recorded: tuple[IcebergViewUpdate, ...], metadata: ViewMetadata
+) -> tuple[IcebergViewUpdate, ...]:
+    """Return the updates of a new view after checking that they make up its metadata."""
     _check_recorded(None, recorded, metadata, ledger.setting.home)
     _check_folder(ledger, ledger.state, metadata)
-    return create_iceberg_view(ledger, name, recorded, commit)
+    return recorded
 
 
 def update_view(
@@ -124,6 +160,8 @@ def update_view(
         UnsupportedError: The ledger cannot express the metadata that the updates ask for.
     """
     catalog, home, now_ms = ledger.state, ledger.setting.home, ledger.setting.now_millis()
+    content = [*map(repr, requirements)], [*map(repr, updates)]
+    commit.setdefault("asked", ["icebergUpdateView", str(name), *content])
 
     def decide(view: ViewEntry) -> tuple[IcebergViewUpdate, ...]:
         base = view_metadata_of(view, home)
@@ -176,18 +214,15 @@ def _check_folder(ledger: LedgerHandle, state: CatalogState, metadata: ViewMetad
 
     Raises:
         InvalidInputError: It is relative, one of the ledger's own, or a table's.
-        UnsupportedError: It is on another service than the ledger, and is not allowed.
+        UnsupportedError: It, or the view's location, is outside of the allowed locations.
     """
     folder = posixpath.dirname(view_metadata_location(metadata, b""))
-    if not is_absolute(folder):
-        raise InvalidInputError(
-            f"{folder} is no folder for a view's metadata: write an absolute path or a URL as "
-            f"location and as {METADATA_PATH}"
-        )
+    for what, said in (("location", metadata.location), (METADATA_PATH, folder)):
+        if not is_absolute(said):
+            raise InvalidInputError(f"{what} {said!r} is relative; write an absolute path or a URL")
+        check_location(ledger, said, what)
     inside = _path_below_root(ledger, folder)
-    if inside is None:
-        ledger.setting.file_access().check(folder)
-    elif STREAM_FOLDER in inside.split("/"):
+    if inside is not None and STREAM_FOLDER in inside.split("/"):
         raise InvalidInputError(f"{folder} is a folder of the ledger's own files; choose another")
     used = find_location_conflict(state, folder if inside is None else inside)
     if used is not None:

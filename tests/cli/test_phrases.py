@@ -64,7 +64,9 @@ VIEW_UPDATES = (
     ),
     v.CurrentViewVersionSet(1, 5),
 )
-VIEW_PHRASE = "location s3://a, set b, added version 1 (spark, trino), version 1 is current"
+VIEW_PHRASE = (
+    "location s3://a, set property b, added version 1 (spark, trino), version 1 is current"
+)
 SUMS: dict[str, Any] = {
     "snapshot_id": 3,
     "schema_id": 0,
@@ -284,7 +286,7 @@ CASES: list[tuple[object, str]] = [
             view_id="i",
             updates=(v.ViewPropertiesRemoved(("b", "c")), v.ViewVersionsRemoved((1, 2))),
         ),
-        "changed Iceberg view shop.a: removed b, c, removed versions 1, 2",
+        "changed Iceberg view shop.a: removed properties b, c, removed versions 1, 2",
     ),
     (c.ViewRenamed(source=A, destination=B, view_id="i"), "renamed view shop.a to shop.b"),
     (

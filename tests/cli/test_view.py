@@ -1,8 +1,16 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+import ledger
+from ledger import Identifier
+from ledger.table_handle import handle_of
+from projections.iceberg.served_views import update_view
+from tests.projections.iceberg.metadata.test_views import current, properties, version
+from tests.projections.iceberg.test_served_views import batch
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Run
@@ -136,3 +144,26 @@ def test_a_mistake_is_one_line_and_changes_nothing(
     assert (ran.code, ran.out) == (code, "")
     assert ran.err.count("\n") == 1
     assert recent("log").out == before
+
+
+def test_an_iceberg_view_is_shown_and_logged_with_its_versions(shop: Run, tmp_path: Path) -> None:
+    assert shop("view", "create", VIEW, "--query", "q").code == 0
+    handle = handle_of(ledger.open(str(tmp_path / "lake")))
+    name = Identifier.parse(VIEW)
+    added = version("select 2", "default", "spark", schema_id=0)
+    update_view(handle, name, [], batch(added, current(), properties({"owner": "ada"})))
+    shown = shop("view", "show", VIEW).out
+    uuid = handle.state.view(name).view_id
+    assert f"iceberg version  2 of 1, 2 (uuid {uuid})" in shown
+    assert f"location         views/{uuid}" in shown
+    said = [each["what"] for each in ledger.open(str(tmp_path / "lake")).history()]
+    assert said[0].endswith(
+        "added version 2 (default, spark), version 2 is current, set property owner"
+    )
+    assert "changed Iceberg view shop.recent: location" in shop("log", "--limit", "1").out
+    assert "recent" in shop("ls").out
+    ran = shop("view", "alter", VIEW, "--add-dialect", "trino=q")
+    assert ran.code == 1
+    assert "replace the view in an engine" in ran.err
+    assert shop("view", "alter", VIEW, "--set", "a=b").code == 0
+    assert schema(shop)["options"] == {"a": "b", "owner": "ada"}

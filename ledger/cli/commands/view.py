@@ -21,6 +21,7 @@ from ledger.model.messages import moment
 from ledger.model.schema import ViewSchema
 from ledger.model.types.text import format_type
 from ledger.state.catalog import ViewEntry
+from ledger.state.iceberg_view import IcebergView
 
 _MANY = Parameter(negative="", show_default=False)
 _NAME = Parameter(help="DATABASE.VIEW.")
@@ -215,6 +216,15 @@ def list_views(
     place.screen.result({"database": database, "views": names}, text)
 
 
+def _iceberg_facts(view: IcebergView | None) -> dict[str, str]:
+    """Return an Iceberg view's current version, the kept ones, and its location."""
+    if view is None:
+        return {}
+    kept = ", ".join(str(each.version_id) for each in view.versions)
+    version = f"{view.current_version_id} of {kept} (uuid {view.uuid})"
+    return {"iceberg version": version, "location": view.location}
+
+
 def _print_view(screen: Screen, entry: ViewEntry) -> None:
     view = entry.schema
     screen.line(str(entry.identifier), style="bold")
@@ -222,6 +232,7 @@ def _print_view(screen: Screen, entry: ViewEntry) -> None:
         {
             "comment": view.comment,
             "changed": f"{moment(entry.audit.updated_at)} UTC by {entry.audit.updated_by}",
+            **_iceberg_facts(entry.iceberg),
             "query": view.query,
         }
     )

@@ -30,7 +30,7 @@ from ledger import (
     UpdateComment,
     ViewSchema,
 )
-from ledger.decide import CatalogIntent, CatalogRequest
+from ledger.decide import CatalogIntent
 from ledger.events import AddDialect, CatalogEvent
 from ledger.events.iceberg_views import ViewVersionAdded
 from ledger.log import Transaction
@@ -277,9 +277,10 @@ def test_a_requirement_of_another_uuid_is_stale() -> None:
 
 def racing(lake: Ledger, theirs: Callable[[], object], *mine: dict[str, Any]) -> ViewEntry:
     """Decide `mine`, let another server's commit win, decide it again; return the view then."""
-    made: list[CatalogRequest] = []
+    made: list[Any] = []
     handle = handle_of(lake_on(handle_of(lake).setting.store))
-    handle.commit = lambda make, _: made.append(make())  # type: ignore[method-assign]
+    keep: Any = lambda make, _: made.append(make())  # noqa: E731 - in place of a commit
+    handle.commit = keep  # type: ignore[method-assign]
     update_view(handle, NAME, [], batch(*mine))
     intent, before = CatalogIntent(made[0]), handle.state
     assert intent.decide(before, ())
@@ -398,8 +399,8 @@ def test_a_location_that_is_no_place_for_files_is_rejected_before_the_commit(pla
     assert handle_of(lake).state.version == before
 
 
-def test_a_registered_view_has_the_metadata_of_its_file() -> None:
-    lake = shop()
+def test_a_registered_view_has_the_metadata_of_its_file(tmp_path: Path) -> None:
+    lake = shop(tmp_path)
     create(lake, properties({"version.history.num-entries": "3"}))
     for number in range(2, 6):
         update(lake, version(f"select {number}", schema_id=0), current())
@@ -407,24 +408,64 @@ def test_a_registered_view_has_the_metadata_of_its_file() -> None:
     metadata = loaded(lake)
     before = load_view(handle_of(lake), lake.view("shop.v")).location
     lake.drop_view("shop.v")
-    entry = register_view(handle_of(lake), NAME, metadata)
+    entry = register_view(handle_of(lake), NAME, before)
     assert loaded(lake) == metadata
     assert load_view(handle_of(lake), entry).location == before
     check_replay(lake)
 
 
-def test_a_log_without_an_entry_of_the_current_version_is_registered_as_it_is() -> None:
-    lake = shop()
+def test_a_log_without_an_entry_of_the_current_version_is_registered_as_it_is(
+    tmp_path: Path,
+) -> None:
+    lake = shop(tmp_path)
     create(lake)
     text = json.loads(write_view_metadata(loaded(lake)))
     lake.drop_view("shop.v")
-    metadata = read_view_metadata(json.dumps({**text, "version-log": []}))
-    register_view(handle_of(lake), NAME, metadata)
-    assert loaded(lake) == metadata
-    unknown = {**text, "version-log": [{"timestamp-ms": 1, "version-id": 9}]}
+    file = tmp_path / "a.metadata.json"
+    file.write_text(json.dumps({**text, "version-log": []}))
+    register_view(handle_of(lake), NAME, f"{lake.url}/{file.name}")
+    assert loaded(lake) == read_view_metadata(file.read_bytes())
     lake.drop_view("shop.v")
+    file.write_text(json.dumps({**text, "version-log": [{"timestamp-ms": 1, "version-id": 9}]}))
     with pytest.raises(InvalidInputError, match="version 9"):
-        register_view(handle_of(lake), NAME, read_view_metadata(json.dumps(unknown)))
+        register_view(handle_of(lake), NAME, f"{lake.url}/{file.name}")
+
+
+def test_files_outside_of_the_allowed_locations_are_neither_read_nor_placed(tmp_path: Path) -> None:
+    lake = shop(tmp_path / "lake")
+    create(lake)
+    file = tmp_path / "a.metadata.json"
+    file.write_bytes(write_view_metadata(loaded(lake)))
+    lake.drop_view("shop.v")
+    before = handle_of(lake).state.version
+    with pytest.raises(UnsupportedError, match="metadata-location"):
+        register_view(handle_of(lake), NAME, f"file://{file}")
+    with pytest.raises(NotFoundError):
+        register_view(handle_of(lake), NAME, f"{lake.url}/absent.metadata.json")
+    for updates in (
+        {"action": "set-location", "location": f"file://{tmp_path}/v"},
+        {"action": "set-location", "location": f"{lake.url}/../v"},
+        properties({"write.metadata.path": f"{tmp_path}/m"}),
+    ):
+        with pytest.raises((UnsupportedError, InvalidInputError)):
+            create(lake, updates)
+    assert handle_of(lake).state.version == before
+    allowed = lake_on(LocalStore(tmp_path / "lake"), allowed=[str(tmp_path)])
+    register_view(handle_of(allowed), NAME, f"file://{file}")
+    update(allowed, properties({"write.metadata.path": f"file://{tmp_path}/m"}))
+    view = load_view(handle_of(allowed), allowed.view("shop.v"))
+    assert [f"file://{each}" for each in (tmp_path / "m").iterdir()] == [view.location]
+
+
+def test_a_repeated_registration_does_not_read_the_file_again(tmp_path: Path) -> None:
+    lake = shop(tmp_path)
+    create(lake)
+    file = tmp_path / "a.metadata.json"
+    file.write_bytes(write_view_metadata(loaded(lake)))
+    lake.drop_view("shop.v")
+    first = register_view(handle_of(lake), NAME, f"file://{file}", commit_id="k")
+    file.unlink()
+    assert register_view(handle_of(lake), NAME, f"file://{file}", commit_id="k") == first
 
 
 def test_a_moved_ledger_has_the_locations_of_its_views_below_its_new_root(tmp_path: Path) -> None:

@@ -229,7 +229,8 @@ def test_a_required_uuid_has_to_be_the_views() -> None:
     other = view_requirement_from_json({"type": "assert-view-uuid", "uuid": "other"})
     with pytest.raises(StaleBaseError, match="^Requirement failed: view UUID does not match"):
         check_view_requirements(view, [other])
-    for unknown in ({"type": "assert-create"}, {"type": "assert-view-uuid"}, [], None):
+    unknown_ones: list[Any] = [{"type": "assert-create"}, {"type": "assert-view-uuid"}, [], None]
+    for unknown in unknown_ones:
         with pytest.raises(LedgerError):
             view_requirement_from_json(unknown)
 
