@@ -10,7 +10,7 @@ writes and reads the constants as JSON's `true` and `false`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -80,51 +80,76 @@ _NON_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.
 
 
 @frozen
-class RequestColumns:
-    """Names of a schema's columns, as requests write them.
+class SchemaNames:
+    """The names of a schema's columns.
 
     Attributes:
         schema: The schema.
-        names: Full names of all fields, with `element`, `key` and `value` inside lists and maps.
-        is_case_sensitive: Whether upper and lower case differ.
+        ids: Field ids by full name, with `element`, `key` and `value` inside lists and maps.
     """
 
     schema: Schema
-    names: tuple[str, ...]
+    ids: Mapping[str, int]
+
+
+@frozen
+class RequestColumns:
+    """Columns that a request may name.
+
+    Clients do not say reliably whether names are of the snapshot's schema or of the table's: Spark
+    claims the former where it reads the newest snapshot by the table's, PyIceberg the latter where
+    it travels in time. A name that the first schema lacks is therefore looked up in the next.
+
+    Attributes:
+        schemas: The schemas, in the order in which names are looked up.
+        is_case_sensitive: Whether upper and lower case differ.
+    """
+
+    schemas: tuple[SchemaNames, ...]
     is_case_sensitive: bool
-    _folded: dict[str, list[str]] = field(init=False, eq=False)
+    _folded: tuple[dict[str, list[str]], ...] = field(init=False, eq=False)
 
     @_folded.default
-    def _folded_names(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
-        for each in self.names:
-            found.setdefault(self._fold(each), []).append(each)
+    def _folded_names(self) -> tuple[dict[str, list[str]], ...]:
+        found: tuple[dict[str, list[str]], ...] = tuple({} for _ in self.schemas)
+        for names, each in zip(found, self.schemas, strict=True):
+            for name in each.ids:
+                names.setdefault(self._fold(name), []).append(name)
         return found
 
     def _fold(self, name: str) -> str:
         return name if self.is_case_sensitive else name.lower()
 
-    def resolve(self, name: str, place: str) -> str:
-        """Return a name as the schema writes it.
+    def field_id(self, name: str, place: str) -> int:
+        """Return the field id of a name; raises as `column`."""
+        names, full = self._resolve(name, place)
+        return names.ids[full]
+
+    def column(self, name: str, place: str) -> BoundColumn:
+        """Return the column to filter by that has a name.
 
         Args:
             name: The name in the request.
             place: Its place there, for errors.
 
         Raises:
-            InvalidInputError: No column has it, or several do.
+            InvalidInputError: No column has it, or several do, or it is inside a list or map.
         """
-        found = self._folded.get(self._fold(name), [])
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise InvalidInputError(
-                f"{place}: {name} names the columns {', '.join(found)}, which differ in case "
-                "only; set case-sensitive to true"
-            )
-        raise InvalidInputError(
-            f"{place}: column {name} does not exist; {name_hint(name, self.names)}"
-        )
+        names, full = self._resolve(name, place)
+        return _located(place, lambda: column_named(names.schema, full))
+
+    def _resolve(self, name: str, place: str) -> tuple[SchemaNames, str]:
+        for names, folded in zip(self.schemas, self._folded, strict=True):
+            found = folded.get(self._fold(name), [])
+            if len(found) > 1:
+                raise InvalidInputError(
+                    f"{place}: {name} names the columns {', '.join(found)}, which differ in case "
+                    "only; set case-sensitive to true"
+                )
+            if found:
+                return names, found[0]
+        hint = name_hint(name, self.schemas[0].ids)
+        raise InvalidInputError(f"{place}: column {name} does not exist; {hint}")
 
 
 def read_expression(json: Any, columns: RequestColumns, place: str) -> Expression:
@@ -201,12 +226,12 @@ class _ExpressionReader:
 
     def _read_term(self, json: Any, place: str) -> BoundColumn:
         if isinstance(json, str):
-            return self._read_column(json, place)
+            return self.columns.column(json, place)
         if _member(json, "type", str, place) != "transform":
             raise InvalidInputError(
                 f"{place}: a term is a column name or a transform; {excerpt(json)} is neither"
             )
-        column = self._read_column(_member(json, "term", str, place), f"{place}.term")
+        column = self.columns.column(_member(json, "term", str, place), f"{place}.term")
         text = _member(json, "transform", str, place)
         transform = _located(f"{place}.transform", lambda: transform_of(text))
         if isinstance(transform, UnknownTransform) or not transform.accepts(column.type):
@@ -217,10 +242,6 @@ class _ExpressionReader:
         return TransformedColumn(
             column.id, column.name, transform.result_type(column.type), transform
         )
-
-    def _read_column(self, name: str, place: str) -> BoundColumn:
-        full = self.columns.resolve(name, place)
-        return _located(place, lambda: column_named(self.columns.schema, full))
 
     def _count(self, more: int, place: str) -> None:
         self.terms += more

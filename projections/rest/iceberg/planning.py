@@ -16,12 +16,15 @@ from typing import Any, Final
 import msgspec
 from attrs import frozen
 
-from ledger.model.errors import InvalidInputError, UnsupportedError
+from ledger.model.errors import InvalidInputError, NotFoundError, UnsupportedError
 from ledger.model.iceberg_objects import IcebergSnapshot, Long
 from ledger.model.types import DataType, UnknownType
 from ledger.planning.bound_value import value_from_bytes
 from ledger.planning.expression import TRUE, Expression, without_not
 from ledger.planning.plan import TableFilter
+from ledger.state.iceberg_origin import IcebergOrigin
+from ledger.table_handle import TableHandle
+from projections.iceberg import served
 from projections.iceberg.manifest_entry import ManifestEntry, PartitionStruct
 from projections.iceberg.manifest_scan import (
     ManifestScan,
@@ -29,15 +32,24 @@ from projections.iceberg.manifest_scan import (
     column_types,
     planning_schema,
 )
+from projections.iceberg.materialise import advance
 from projections.iceberg.metadata_schema import Schema
+from projections.iceberg.position import Names
 from projections.iceberg.schema_json import decode_record
+from projections.iceberg.table_json import read_metadata
 from projections.iceberg.table_metadata import TableMetadata
+from projections.materialising import outputs_of
+from projections.rest.iceberg.catalog import IcebergCatalog
+from projections.rest.iceberg.errors import INTERNAL
 from projections.rest.iceberg.expression_json import (
     RequestColumns,
+    SchemaNames,
     expression_json,
     read_expression,
     value_json,
 )
+from projections.rest.iceberg.requests import table_of
+from projections.rest.requests import Call, Endpoint, Reply, RequestError
 
 _METADATA_COLUMNS: Final = frozenset(
     {
@@ -94,29 +106,28 @@ def plan_table_scan(
     """
     request = decode_record(body, PlanTableScanRequest, "scan request")
     snapshots = _snapshots_to_scan(request, metadata)
-    schema = _schema_to_scan(request, metadata, snapshots)
-    names = RequestColumns(
-        schema=planning_schema(schema, metadata.format_version),
-        names=tuple(dict.fromkeys(each.name for each in schema.placed_fields)),
+    schemas = _schemas_to_scan(request, metadata, snapshots)
+    columns = RequestColumns(
+        tuple(_names_of(each, metadata.format_version) for each in schemas),
         is_case_sensitive=request.case_sensitive is not False,
     )
-    _check_selected(request, names)
+    _check_selected(request, columns)
+    stats = request.stats_fields or ()
+    stats_ids = frozenset(
+        columns.field_id(each, f"$.stats-fields[{index}]") for index, each in enumerate(stats)
+    )
     where: Expression = TRUE
     if request.filter is not None:
-        where = without_not(read_expression(request.filter, names, "$.filter"))
-    specs = metadata.partition_specs
-    scan = ManifestScan(metadata, TableFilter(names.schema, specs, where, {}), read)
+        where = without_not(read_expression(request.filter, columns, "$.filter"))
+    table_filter = TableFilter(columns.schemas[0].schema, metadata.partition_specs, where, {})
+    scan = ManifestScan(metadata, table_filter, read)
     found: Iterable[ScanTask] = ()
     if isinstance(snapshots, _AppendRange):
         found = scan.of_appends(snapshots.appends)
     elif snapshots is not None:
         found = scan.of_snapshot(snapshots)
-    answer = _Answer(
-        scan.structs,
-        column_types(metadata),
-        _stats_field_ids(request, names, schema),
-        _any_column(schema, metadata.schema),
-    )
+    column_name = _any_column(schemas[0], metadata.schema)
+    answer = _Answer(scan.structs, column_types(metadata), stats_ids, column_name)
     tasks = _enough(found, request.min_rows_requested)
     return msgspec.json.encode(answer.completed(tasks, _plan_id(body, metadata)))
 
@@ -190,32 +201,31 @@ def _snapshot(snapshot_id: int, place: str, metadata: TableMetadata) -> IcebergS
     return found
 
 
-def _schema_to_scan(
+def _schemas_to_scan(
     request: PlanTableScanRequest,
     metadata: TableMetadata,
     snapshots: IcebergSnapshot | _AppendRange | None,
-) -> Schema:
+) -> tuple[Schema, ...]:
+    """Return the schemas that names may be of, the one that the request asks for first."""
     last = snapshots.last if isinstance(snapshots, _AppendRange) else snapshots
-    schema_id = None if last is None or not request.use_snapshot_schema else last.schema_id
-    if schema_id is None:
-        return metadata.schema
-    return metadata.schemas_by_id.get(schema_id, metadata.schema)
+    current = metadata.schema
+    if last is None or last.schema_id is None:
+        return (current,)
+    then = metadata.schemas_by_id.get(last.schema_id, current)
+    if then is current:
+        return (current,)
+    return (then, current) if request.use_snapshot_schema else (current, then)
 
 
-def _check_selected(request: PlanTableScanRequest, names: RequestColumns) -> None:
+def _names_of(schema: Schema, format_version: int) -> SchemaNames:
+    ids = {each.name: each.field.id for each in reversed(schema.placed_fields)}
+    return SchemaNames(planning_schema(schema, format_version), ids)
+
+
+def _check_selected(request: PlanTableScanRequest, columns: RequestColumns) -> None:
     for index, each in enumerate(request.select or ()):
         if each.partition(".")[0] not in _METADATA_COLUMNS:
-            names.resolve(each, f"$.select[{index}]")
-
-
-def _stats_field_ids(
-    request: PlanTableScanRequest, names: RequestColumns, schema: Schema
-) -> frozenset[int]:
-    full = (
-        names.resolve(each, f"$.stats-fields[{index}]")
-        for index, each in enumerate(request.stats_fields or ())
-    )
-    return frozenset(schema.by_name[each].field.id for each in full)
+            columns.field_id(each, f"$.select[{index}]")
 
 
 def _any_column(schema: Schema, current: Schema) -> str:
@@ -338,3 +348,36 @@ class _Answer:
 
 def _kebab(name: str) -> str:
     return name.replace("_", "-")
+
+
+def plan_scan(catalog: IcebergCatalog, call: Call) -> Reply:
+    """Plan a scan of a table.
+
+    Raises:
+        RequestError: There is no such table, or its files cannot be planned here. A missing
+            manifest is the server's failure: clients take 404 for a missing table.
+    """
+    table = catalog.table(table_of(call))
+    try:
+        return Reply(200, plan_table_scan(call.body, _metadata_of(table), table.read_file))
+    except UnsupportedError as error:
+        raise RequestError(406, str(error)) from error
+    except NotFoundError as error:
+        raise RequestError(INTERNAL.status, str(error), INTERNAL.name) from error
+
+
+def _metadata_of(table: TableHandle) -> TableMetadata:
+    """Return the newest metadata of a table; that of a native one is projected first."""
+    state = table.state
+    if isinstance(state.origin, IcebergOrigin):
+        return served.load(table, state).metadata
+    path = Names(state.table_id).metadata(advance(table))
+    body = outputs_of(table).read(path)
+    if body is None:
+        raise NotFoundError(f"{path} of {table.identifier} is missing: project the table again")
+    return read_metadata(body)
+
+
+ENDPOINTS: Final = (
+    Endpoint("POST", "/v1/{prefix}/namespaces/{namespace}/tables/{table}/plan", plan_scan),
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from projections.rest.app import Protocol
-from projections.rest.iceberg import creation, namespaces, tables, views
+from projections.rest.iceberg import creation, namespaces, planning, tables, views
 from projections.rest.iceberg.catalog import IcebergCatalog
 from projections.rest.iceberg.errors import answer_error
 from projections.rest.requests import Call, Endpoint, Reply
@@ -32,9 +32,10 @@ ENDPOINTS: Final[tuple[Endpoint[IcebergCatalog], ...]] = (
     *creation.ENDPOINTS,
     *tables.ENDPOINTS,
     *views.ENDPOINTS,
+    *planning.ENDPOINTS,
 )
-"""Every endpoint; `planning` adds its own here. `POST /v1/{prefix}/transactions/commit`
-is missing on purpose: a commit of several tables is not atomic, and clients use it if it is listed.
+"""Every endpoint. `POST /v1/{prefix}/transactions/commit` is missing on purpose: a
+commit of several tables is not atomic, and clients use it if it is listed.
 """
 
 

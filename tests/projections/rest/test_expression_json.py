@@ -31,6 +31,7 @@ from projections.rest.iceberg.expression_json import (
     MAX_DEPTH,
     MAX_TERMS,
     RequestColumns,
+    SchemaNames,
     expression_json,
     read_expression,
 )
@@ -57,11 +58,11 @@ SCHEMA = Schema.of(
         "Name": "STRING",
     }
 )
-NAMES = (*SCHEMA.names, "info.zip", "tags.element")
+IDS = {each.name: each.id for each in SCHEMA.fields} | {"info.zip": 100, "tags.element": 101}
 
 
 def columns(*, is_case_sensitive: bool = True) -> RequestColumns:
-    return RequestColumns(SCHEMA, NAMES, is_case_sensitive)
+    return RequestColumns((SchemaNames(SCHEMA, IDS),), is_case_sensitive)
 
 
 def read(json: Any) -> str:

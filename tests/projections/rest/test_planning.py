@@ -348,22 +348,35 @@ def test_an_incremental_scan_starts_at_an_expired_snapshot(tmp_path: Path) -> No
     assert len(paths(answer)) == 2
 
 
-def test_names_are_of_the_current_schema_or_of_the_snapshots(tmp_path: Path) -> None:
+def test_names_are_of_the_wanted_schema_or_else_of_the_other_one(tmp_path: Path) -> None:
     table = created(tmp_path / "t", COLUMNS)
     (first,) = appends(table, 1)
     with table.update_schema() as change:
         change.rename_column("name", "label")
-    appends(table, 2)
+        change.rename_column("price", "name")
+        change.add_column("later", ty.StringType())
+    names = {"name": "label", "price": "name"}
+    append(table, [{names.get(key, key): each for key, each in row(2).items()}])
     then = {"snapshot-id": first, "use-snapshot-schema": True}
-    assert ids_planned(table, request_of(e.EqualTo("label", "b01"))) == {1}
+    now = {"snapshot-id": first}
+    # A name of both schemas is of the wanted one.
     assert ids_planned(table, then | request_of(e.EqualTo("name", "b01"))) == {1}
-    for request in (
-        request_of(e.EqualTo("name", "b01")),
-        {"snapshot-id": first, "select": ["name"]},
-        then | request_of(e.EqualTo("label", "b01")),
-    ):
-        with pytest.raises(InvalidInputError, match="does not exist"):
-            plan(metadata_of(table), request)
+    assert ids_planned(table, now | request_of(e.EqualTo("name", Decimal("0.25")))) == {1}
+    for wrong, row_filter in ((then, e.LessThan("name", 1)), (now, e.LessThan("name", "b"))):
+        with pytest.raises(InvalidInputError, match="column name is"):
+            plan(metadata_of(table), wrong | request_of(row_filter))
+    # Spark asks for the snapshot's schema, by names of the table's; PyIceberg the other way round.
+    assert ids_planned(table, then | request_of(e.EqualTo("label", "b01"))) == {1}
+    assert ids_planned(table, then | request_of(e.IsNull("later"), select=["later"])) == {1}
+    assert ids_planned(table, now | request_of(e.EqualTo("price", Decimal("0.25")))) == {1}
+    assert ids_planned(table, now | request_of(e.EqualTo("price", Decimal("0.50")))) == set()
+    (task,) = plan(metadata_of(table), then | request_of(e.StartsWith("label", "b0")))[
+        "file-scan-tasks"
+    ]
+    assert task["residual-filter"]["term"] in ("label", "id")
+    for either in (then, now):
+        with pytest.raises(InvalidInputError, match="column nope does not exist"):
+            plan(metadata_of(table), either | request_of(e.IsNull("nope")))
 
 
 def test_statistics_are_those_of_the_wanted_columns(tmp_path: Path) -> None:
