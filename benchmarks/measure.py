@@ -185,6 +185,11 @@ def tree_cpu_s() -> float:
     return _cpu_below_s(os.getpid(), *_processes())
 
 
+def process_cpu_s(pid: int) -> float:
+    """Return the processor time of a process and all its descendants, in seconds."""
+    return _cpu_below_s(pid, *_processes())
+
+
 def programs_cpu_s(name: str) -> dict[int, float]:
     """Return the processor time of processes that run a program, and their descendants.
 
