@@ -26,7 +26,7 @@ from ledger.ledger_writes import create_recorded_table
 from ledger.locations import place_of
 from ledger.log.request import CommitOptions
 from ledger.log.time_travel import at_version
-from ledger.model.errors import InvalidInputError, NotFoundError, UnsupportedError
+from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.iceberg_objects import MetadataLogEntry
 from ledger.model.names import Identifier
 from ledger.state.declared_formats import OWN_PREFIX
@@ -38,15 +38,17 @@ from ledger.table_handle import TableHandle
 from projections.iceberg.differences import counter_change_events, metadata_change_events
 from projections.iceberg.imported_metadata import differing_fields, metadata_of
 from projections.iceberg.importing import creation_of
+from projections.iceberg.metadata_folder import read_metadata_file
 from projections.iceberg.metadata_update import apply_updates
 from projections.iceberg.position import Names
 from projections.iceberg.rest_updates import TableUpdate, update_to_json
 from projections.iceberg.schema_json import integer_property
-from projections.iceberg.table_json import read_metadata, write_metadata
+from projections.iceberg.table_json import write_metadata
 from projections.iceberg.table_metadata import (
     DEFAULT_PREVIOUS_VERSIONS,
     PREVIOUS_VERSIONS,
     TableMetadata,
+    check_metadata_times,
 )
 from projections.importing.deriving import options_of_properties
 from projections.importing.trial import PlanningState
@@ -106,17 +108,13 @@ def register(
         NotFoundError: The database or the file does not exist.
     """
     check_location(ledger, metadata_location, "metadata-location")
-    try:
-        content = ledger.setting.file_access().read(metadata_location)
-    except FileNotFoundError as error:
-        raise NotFoundError(f"metadata file {metadata_location} does not exist") from error
-    read = read_metadata(content)
-    logged = (
-        *read.metadata_log,
-        MetadataLogEntry(read.last_updated_ms, metadata_location),
-    )
+    read = read_metadata_file(metadata_location, ledger.setting.file_access().read, None).metadata
+    entry = MetadataLogEntry(read.last_updated_ms, metadata_location)
+    after = evolve(read, metadata_log=(*read.metadata_log, entry))
+    # Readers reject a file whose log is ahead of its own time, which is that of this commit.
+    check_metadata_times(evolve(after, last_updated_ms=ledger.setting.now_millis()))
     commit.setdefault("asked", ["icebergRegister", str(name), metadata_location])
-    return _create(ledger, name, evolve(read, metadata_log=logged), metadata_location, commit)
+    return _create(ledger, name, after, metadata_location, commit)
 
 
 def _create(
