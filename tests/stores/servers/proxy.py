@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -73,9 +74,9 @@ class Proxy:
 
 
 @contextmanager
-def losing_proxy(target: str) -> Iterator[Proxy]:
-    """Stand before the server at `target` while the body runs."""
-    server = _Server(urlsplit(target).netloc)
+def losing_proxy(*targets: str) -> Iterator[Proxy]:
+    """Forward requests to the servers at `targets`, in turn, while the body runs."""
+    server = _Server([urlsplit(each).netloc for each in targets])
     thread = threading.Thread(target=server.serve_forever, args=[0.05])
     thread.start()
     try:
@@ -91,10 +92,16 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, upstream: str) -> None:
+    def __init__(self, upstreams: Sequence[str]) -> None:
         super().__init__((HOST, 0), _Handler)
-        self.upstream = upstream
+        self.upstreams = upstreams
+        self.turns = itertools.count()
         self.proxy = Proxy(f"http://{HOST}:{self.server_address[1]}")
+
+    def upstreams_in_turn(self) -> Sequence[str]:
+        """Return the servers in the order that the next request tries them."""
+        first = next(self.turns) % len(self.upstreams)
+        return [*self.upstreams[first:], *self.upstreams[:first]]
 
     def handle_error(self, *_: object) -> None:
         """Say nothing: clients that are killed leave their connections in the middle."""
@@ -111,20 +118,26 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         fault = self.server.proxy.fault(self.command, self.path)
         # Its own copy: a late request outlives the next ones on this connection.
-        upstream, request = self.server.upstream, (self.command, self.path, body)
+        upstreams, request = self.server.upstreams_in_turn(), (self.command, self.path, body)
         headers = dict(self.headers)
         if fault is not None and fault.applied is Moment.LATE:
-            self.server.proxy.later(lambda: _asked(upstream, request, headers))
+            self.server.proxy.later(lambda: _asked(upstreams, request, headers))
         if fault is not None and fault.applied is not Moment.BEFORE:
             self.spoil(fault.answer)
             return
         try:
-            answer, said = _asked(upstream, request, headers)
+            answer, said = _asked(upstreams, request, headers)
         except (OSError, HTTPException):
             self.spoil(Answer.DROPPED)
             return
         if fault is None:
             self.pass_on(answer, said)
+        elif fault.answer is Answer.DELAYED:
+            time.sleep(random.uniform(0, self.server.proxy.hangs_s))
+            self.pass_on(answer, said)
+        elif fault.answer is Answer.TRUNCATED:
+            self.pass_on(answer, said[: len(said) // 2], whole=len(said))
+            self.spoil(Answer.DROPPED)
         else:
             self.spoil(fault.answer)
 
@@ -142,13 +155,13 @@ class _Handler(BaseHTTPRequestHandler):
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
 
-    def pass_on(self, answer: HTTPResponse, said: bytes) -> None:
+    def pass_on(self, answer: HTTPResponse, said: bytes, whole: int | None = None) -> None:
         self.send_response(answer.status)
         for name, value in answer.getheaders():
             if name.lower() not in _HOP:
                 self.send_header(name, value)
-        size = answer.getheader("Content-Length", "0") if self.command == "HEAD" else len(said)
-        self.say(said, size)
+        size = len(said) if whole is None else whole
+        self.say(said, answer.getheader("Content-Length", "0") if self.command == "HEAD" else size)
 
     def say(self, said: bytes, size: int | str) -> None:
         self.send_header("Content-Length", str(size))
@@ -161,13 +174,25 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _asked(
-    upstream: str, request: tuple[str, str, bytes], headers: dict[str, str]
+    upstreams: Sequence[str], request: tuple[str, str, bytes], headers: dict[str, str]
 ) -> tuple[HTTPResponse, bytes]:
-    """Hand a request on; the signature covers the host that the client named, so that stays."""
-    connection = HTTPConnection(upstream, timeout=30)
+    """Hand a request on; the signature covers the host that the client named, so that stays.
+
+    A server that refuses connections has got nothing, so the next one is tried.
+    """
+    connection = _connected(upstreams)
     try:
         connection.request(*request, headers)
         answer = connection.getresponse()
         return answer, answer.read()
     finally:
         connection.close()
+
+
+def _connected(upstreams: Sequence[str]) -> HTTPConnection:
+    for each in upstreams[:-1]:
+        connection = HTTPConnection(each, timeout=30)
+        with suppress(ConnectionRefusedError):
+            connection.connect()
+            return connection
+    return HTTPConnection(upstreams[-1], timeout=30)
