@@ -46,6 +46,7 @@ Part = Literal[
     "engine_files",
     "promoter",
     "engine_manifests",
+    "engine_writes",
     "publisher",
 ]
 """Optional parts of a format besides its rules, as attributes of its object:
@@ -72,6 +73,8 @@ Each gets a table as its `TableHandle` and a ledger as its `LedgerHandle`, never
 - `promoter`: transfers ownership of an imported table to the ledger, for `Ledger.promote`;
 - `engine_manifests`: reads its engines' manifest lists and manifests for statistics: a
   `projections.statistics.engine_files.EngineManifests`;
+- `engine_writes`: writes data and branches to a table whose data the format's engines commit: a
+  `ledger.engine_writes.EngineWrites`;
 - `publisher`: publishes statistics to the format's readers: a
   `projections.statistics.publishing.Publisher`, for `lakeledger stats --publish`.
 """

@@ -782,14 +782,9 @@ class Table:
             >>> orders.new_files(folder)
             []
         """
-        from ledger.files.register import new_files
+        from ledger.table_writes import new_files
 
-        return new_files(
-            its.path_texts(paths),
-            live=self._handle.live,
-            version=self.state.version,
-            storage_options=dict(self._handle.storage_options),
-        )
+        return new_files(self._handle, its.path_texts(paths))
 
     @validate_arguments(paths=its.paths)
     def delete_files(self, paths: Paths, **options: Unpack[CommitOptions]) -> Appended[TableState]:

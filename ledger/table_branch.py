@@ -346,7 +346,6 @@ class TableBranch:
             >>> dict(orders.branch("audit").delete().state.branches)
             {}
         """
-        from ledger.decide.changes import DeleteBranch
+        from ledger.table_writes import delete_branch
 
-        asked = ["deleteBranch", self.name]
-        return self._handle.commit(asked, options, lambda _: [DeleteBranch(self.name)])
+        return delete_branch(self._handle, self.name, options)

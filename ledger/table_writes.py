@@ -22,6 +22,7 @@ from ledger.decide.changes import TableChange
 from ledger.decide.format_rules import declared_rules
 from ledger.decide.recorded_values import check_recorded_values
 from ledger.decide.table_options import MarkedColumns
+from ledger.engine_writes import BranchRetention, engine_writes_of
 from ledger.events import TableEvent
 from ledger.events.snapshots import NO_FILES, ChangesReference, ListingEvent, SnapshotCommitted
 from ledger.events.table import OwnerSet, ServingProtocol
@@ -45,15 +46,15 @@ if TYPE_CHECKING:
     from ledger.plan import ClockPlan
     from ledger.state.owner import Owner
 
-BranchRetention = tuple[int | None, int | None, int | None]
-"""Retention of a branch: minimal snapshot count, maximal snapshot age and branch age in ms."""
-
 
 def commit_snapshot(
     handle: TableHandle, plan: SnapshotPlan, options: CommitOptions, *, branch: str | None = None
 ) -> Appended[TableState]:
     """Commit a snapshot of any kind, to main or to a branch."""
     plan = evolve(plan, files=check_file_changes(plan.files))
+    engines = engine_writes_of(handle)
+    if engines is not None:
+        return engines.commit_snapshot(handle, plan, options, branch=branch)
     keeping = SidecarWriter(handle.log.personal.columns)
 
     def seal(head: TableState, files: Sequence[FileChange]) -> Sequence[FileChange]:
@@ -141,6 +142,9 @@ def rollback(
     """Restore the data of a snapshot of main; see `Table.rollback`."""
     if (snapshot is None) == (tag is None):
         raise InvalidInputError("rollback takes one of snapshot= and tag=")
+    engines = engine_writes_of(handle)
+    if engines is not None:
+        return engines.rollback(handle, snapshot, tag, options)
 
     def plan(head: TableState) -> list[TableChange]:
         then = handle.state_at(head, instant_from_arguments(snapshot=snapshot, tag=tag))
@@ -193,6 +197,9 @@ def begin_branch(
         asked: Contents of the request, to compare it with earlier ones of the same commit id.
         options: See CommitOptions.
     """
+    engines = engine_writes_of(handle)
+    if engines is not None:
+        return engines.set_branch(handle, name, instant, kept, asked, options)
 
     def plan(head: TableState) -> list[TableChange]:
         then = handle.state_at(head, instant)
@@ -223,6 +230,9 @@ def rollback_branch(
     handle: TableHandle, name: str, snapshot: int, options: CommitOptions
 ) -> Appended[TableState]:
     """Restore the data of a branch's snapshot; see `TableBranch.rollback`."""
+    engines = engine_writes_of(handle)
+    if engines is not None:
+        return engines.rollback(handle, snapshot, None, options, branch=name)
 
     def plan(head: TableState) -> list[TableChange]:
         branch = head.branch(name)
@@ -243,8 +253,20 @@ def rollback_branch(
     return handle.commit(["rollbackBranch", name, snapshot], options, plan)
 
 
+def delete_branch(handle: TableHandle, name: str, options: CommitOptions) -> Appended[TableState]:
+    """Delete a branch; see `TableBranch.delete`."""
+    engines = engine_writes_of(handle)
+    if engines is not None:
+        return engines.delete_branch(handle, name, options)
+    change = table_changes.DeleteBranch(name)
+    return handle.commit(["deleteBranch", name], options, lambda _: [change])
+
+
 def fast_forward(handle: TableHandle, name: str, options: CommitOptions) -> Appended[TableState]:
     """Commit a branch's data as one more snapshot of main; see `TableBranch.fast_forward`."""
+    engines = engine_writes_of(handle)
+    if engines is not None:
+        return engines.fast_forward(handle, name, options)
 
     def plan(head: TableState) -> list[TableChange]:
         branch = head.branch(name)
@@ -377,6 +399,19 @@ def data_files(
     )
 
 
+def new_files(handle: TableHandle, paths: list[str]) -> list[str]:
+    """Return the URLs of those files that are not live in the table; see `Table.new_files`."""
+    from ledger.files import register
+
+    state, engines = handle.state, engine_writes_of(handle)
+    return register.new_files(
+        paths,
+        live=handle.live if engines is None else engines.live_files(handle, state),
+        state=state,
+        storage_options=dict(handle.storage_options),
+    )
+
+
 def _names_in_new_files(handle: TableHandle, state: TableState) -> dict[int, str]:
     """Return the names that the table's formats need in new files, where the schema has others."""
     declared = declared_rules(state.schema.options).formats
@@ -411,8 +446,11 @@ def start_serving(
     handle: TableHandle, protocol: ServingProtocol | None, options: CommitOptions
 ) -> Appended[TableState]:
     """Let engines commit data through a protocol; see `Table.start_serving`."""
-    asked = ["startServing", protocol]
-    return handle.commit(asked, options, partial(_start_serving_change, protocol), handle.state)
+    asked, state = ["startServing", protocol], handle.state
+    engines = part_if_any(state.origin.format_name, "engine_writes")
+    if engines is not None:
+        engines.prepare(handle, state)
+    return handle.commit(asked, options, partial(_start_serving_change, protocol), state)
 
 
 def plan_serving(handle: TableHandle, protocol: ServingProtocol | None) -> Owner:

@@ -355,6 +355,12 @@ class LiveFiles:
             found |= self.newest(rest, base.version - 1) | _newest_change_by_path(rest, here)
         return {path: found[path] for path in wanted if path in found}
 
+    def absence_text(self, paths: Iterable[str], state: TableState) -> str:
+        """Return why a file of any of these paths is not live at a state, for a message."""
+        if self.newest_changes_at(paths, state):
+            return "it was removed before; reload the table and plan again"
+        return "it was never in the table; give the path of a live file"
+
     def lookup(self, paths: Iterable[str], version: int) -> dict[str, FileChange]:
         """Return the given files that are live after a version, by path.
 
@@ -404,12 +410,17 @@ class LiveFiles:
     ) -> tuple[FileChange, ...]:
         """Return the changes that turn the live files of a state into the given ones.
 
+        A file that is live in both keeps its spelling, though an engine has another one.
+
         Args:
             before: The state.
             after: The wanted live files, such as an engine's.
         """
-        older, newer = self.live_files_at_state(before), {each.path: each for each in after}
-        return _files_difference(older, newer)
+        usual = self.names.usual
+        older = self.live_files_at_state(before).values()
+        return _files_difference(
+            {usual(each.path): each for each in older}, {usual(each.path): each for each in after}
+        )
 
     def _branch_difference(self, before: TableState, after: TableState) -> tuple[FileChange, ...]:
         branch = after.viewed_branch

@@ -37,6 +37,7 @@ from ledger.files.bounds import (
 )
 from ledger.files.footers import OnProgress, read_footers
 from ledger.files.partition_values import DEFAULT_NAME, partition_value, partition_values, path_keys
+from ledger.files.snapshot_plan import ListedFiles
 from ledger.files.struct_members import field_ids_in_file_order, member_misfits
 from ledger.formats import INSTALLED
 from ledger.locations import LOCAL, FileNames, place_of
@@ -56,8 +57,6 @@ from ledger.stores.object_errors import reading
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
-
-    from ledger.files.live import LiveFiles
 
 
 _SMALL = ("TINYINT", "SMALLINT", "INT")
@@ -732,8 +731,8 @@ def data_files(  # noqa: PLR0913 - the files, the table and what its formats nee
 def new_files(
     paths: Sequence[str],
     *,
-    live: LiveFiles,
-    version: int,
+    live: ListedFiles,
+    state: TableState,
     storage_options: Mapping[str, Any] | None = None,
 ) -> list[str]:
     """Return the URLs of the files that are not live in a table, sorted.
@@ -741,7 +740,7 @@ def new_files(
     Args:
         paths: Files, folders or globs; paths or URLs.
         live: The lookup of the table's live files.
-        version: The version at which files are live or not.
+        state: The state at which files are live or not.
         storage_options: Options for the files' file system.
 
     Raises:
@@ -758,7 +757,8 @@ def new_files(
         for each in found.infos
     }
     spelled = {name: (name, *live.names.spellings(name)) for name in urls}
-    there = live.lookup(list(dict.fromkeys(chain.from_iterable(spelled.values()))), version)
+    every = list(dict.fromkeys(chain.from_iterable(spelled.values())))
+    there = live.lookup_live_files_at(every, state)
     return [url for name, url in urls.items() if there.keys().isdisjoint(spelled[name])]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from attrs import evolve, field, frozen
@@ -17,7 +17,6 @@ from ledger.decide.table_options import MarkedColumns
 from ledger.events import TableEvent
 from ledger.events.commit import Outside, Transaction
 from ledger.events.snapshots import NO_FILES, ChangesReference, SnapshotCommitted
-from ledger.files.live import LiveFiles
 from ledger.files.partition_values import normalize_partition_value
 from ledger.locations import FileNames
 from ledger.log.request import fresh_id
@@ -33,6 +32,31 @@ from ledger.model.types.text import format_type
 from ledger.state.layout import PartitionFilter
 from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
+
+
+class ListedFiles(Protocol):
+    """The live files of a table, as the log or a manifest list lists them."""
+
+    @property
+    def names(self) -> FileNames:
+        """The normalization of the table's file names."""
+
+    def live_files_at_state(self, state: TableState) -> Mapping[str, FileChange]:
+        """Return the live files of a state, by path."""
+
+    def lookup_live_files_at(
+        self, paths: Iterable[str], state: TableState
+    ) -> Mapping[str, FileChange]:
+        """Return the given files that are live at a state, by the path as given."""
+
+    def newest_changes_at(
+        self, paths: Iterable[str], state: TableState
+    ) -> Mapping[str, FileChange]:
+        """Return the newest known change of each given file up to a state, by the path as given."""
+
+    def absence_text(self, paths: Sequence[str], state: TableState) -> str:
+        """Return why a file of any of these paths is not live, for a message."""
+
 
 Seal = Callable[[TableState, Sequence[FileChange]], Sequence[FileChange]]
 """Move the personal values of added files to sidecar files; return the files for the log."""
@@ -82,7 +106,7 @@ def _find_partition_field(state: TableState, name: str) -> tuple[PartitionField,
 
 
 def live_files_in_partition(
-    live: LiveFiles, state: TableState, where: PartitionFilter, opened: Open
+    live: ListedFiles, state: TableState, where: PartitionFilter, opened: Open
 ) -> list[FileChange]:
     """Return the live files that match a partition filter, each by its own spec.
 
@@ -110,7 +134,7 @@ def delete_changes_for(files: Iterable[FileChange]) -> tuple[FileChange, ...]:
     return tuple(replace(each, kind="DELETE") for each in files)
 
 
-def find_live_files(live: LiveFiles, state: TableState, paths: Sequence[str]) -> list[FileChange]:
+def find_live_files(live: ListedFiles, state: TableState, paths: Sequence[str]) -> list[FileChange]:
     """Return the live files of the given paths, also under other spellings of their names.
 
     Raises:
@@ -130,15 +154,13 @@ def find_live_files(live: LiveFiles, state: TableState, paths: Sequence[str]) ->
     if missing:
         others = f" (nor are {len(missing) - 1} others)" if len(missing) > 1 else ""
         one = missing[0]
-        why = "it was never in the table; give the path of a live file"
-        if live.newest_changes_at((one, *names[one]), state):
-            why = "it was removed before; reload the table and plan again"
+        why = live.absence_text((one, *names[one]), state)
         raise InvalidChangeError(f"{one} is not a live file{others}: {why}")
     return [found[path] for path in paths]
 
 
 def refuse_already_added_files(
-    live: LiveFiles, state: TableState, adds: Sequence[FileChange], going: Collection[str]
+    live: ListedFiles, state: TableState, adds: Sequence[FileChange], going: Collection[str]
 ) -> None:
     """Reject added files that were in the table before.
 
@@ -173,7 +195,7 @@ def refuse_already_added_files(
 
 
 def refuse_unmatched_deletes(
-    live: LiveFiles, state: TableState, adds: Sequence[FileChange], gone: Sequence[FileChange]
+    live: ListedFiles, state: TableState, adds: Sequence[FileChange], gone: Sequence[FileChange]
 ) -> None:
     """Reject deletes of one data file that is not live, or that has another deletion vector.
 
@@ -257,7 +279,7 @@ class SnapshotPlan:
         return snapshot_idempotency_key(self.kind, self.commit_identifier, self.commit_user, branch)
 
     def on(
-        self, head: TableState, live: LiveFiles, outsource: Outsource, seal: Seal, opened: Open
+        self, head: TableState, live: ListedFiles, outsource: Outsource, seal: Seal, opened: Open
     ) -> CommitSnapshot:
         """Return the snapshot change of the plan against a state and the branch it is seen on.
 

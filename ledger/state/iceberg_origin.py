@@ -37,7 +37,7 @@ from ledger.model.snapshot import (
     Totals,
 )
 from ledger.model.types import LONG_MAX
-from ledger.model.types.wire import field_from_wire
+from ledger.model.types.wire import field_from_wire, field_to_wire
 from ledger.state.iceberg_summary import FileCounts, FileTotals
 from ledger.state.native_origin import (
     ImportedOrigin,
@@ -188,6 +188,16 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
         """Return True if the ledger made a snapshot, and so lists its files itself."""
         return is_id_in_ranges(snapshot_id, self.ledger_ids)
 
+    def lists_live_files(self, state: SnapshotState) -> bool:
+        """See `LedgerNumberedOrigin`; engines may point `main` to an older snapshot, or to none."""
+        if state.snapshot is None:
+            return not self.ledger_ids
+        snapshot_id = state.snapshot.id
+        is_newest = snapshot_id == self.last_assigned_id
+        return self.lists_files(snapshot_id) and (
+            is_newest or self.added_in.get(snapshot_id) == state.version
+        )
+
     def counted_since_version(self, snapshot_id: int) -> int | None:
         """See `LedgerNumberedOrigin`; every snapshot is listed here, the ledger's own included."""
         del snapshot_id
@@ -311,21 +321,7 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
             kind: Its commit kind.
             properties: The properties that its writer gave.
         """
-        counted = FileCounts.of(files)
-        return counted.summary(kind, self._totals_after(counted.net), properties)
-
-    def _totals_after(self, net: FileTotals) -> dict[str, int]:
-        """Return the totals after a snapshot, where the snapshot before has them.
-
-        As in Iceberg, a total that would be below 0 was never correct and is left out.
-        """
-        current = self.current
-        if current is None:
-            return net.named
-        before = _summary_or_empty(current)
-        known = {key: count_of(before, key, UNKNOWN) for key in net.named}
-        after = {key: known[key] + changed for key, changed in net.named.items()}
-        return {key: total for key, total in after.items() if total >= 0 and known[key] != UNKNOWN}
+        return summary_after(self.current, files, kind, properties)
 
     def next_row_id_after(self, files: Iterable[FileChange]) -> int | UnsetType:
         """See `LedgerNumberedOrigin`."""
@@ -365,7 +361,15 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
                 "fixed[16], and its columns cannot change here: write the data into a table "
                 "without them"
             )
-        return e.SchemaNamed(max(self.schemas) + 1)
+        fields = tuple(map(field_to_wire, after.fields))
+        # As Iceberg does: a schema that the table has already keeps its id.
+        known = (
+            schema_id
+            for schema_id, each in self.schemas.items()
+            if each.text is UNSET
+            and (each.fields, each.identifier_field_ids) == (fields, after.identifier_field_ids)
+        )
+        return e.SchemaNamed(next(known, max(self.schemas) + 1))
 
     def _format_version_event(self, before: Schema, after: Schema) -> e.TableFactsSet | None:
         asked = after.options.get(FORMAT_VERSION)
@@ -422,6 +426,37 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
             identifier_field_ids=found.identifier_field_ids,
             field_id_policy=like.field_id_policy,
         )
+
+
+def summary_after(
+    before: IcebergSnapshot | None,
+    files: Iterable[FileChange],
+    kind: CommitKind,
+    properties: Mapping[str, str],
+) -> dict[str, str]:
+    """Return Iceberg's summary of a snapshot of the ledger or of the library.
+
+    Args:
+        before: The snapshot that it follows.
+        files: The snapshot's changes of files.
+        kind: Its commit kind.
+        properties: The properties that its writer gave.
+    """
+    counted = FileCounts.of(files)
+    return counted.summary(kind, _totals_after(before, counted.net), properties)
+
+
+def _totals_after(before: IcebergSnapshot | None, net: FileTotals) -> dict[str, int]:
+    """Return the totals after a snapshot, where the snapshot before has them.
+
+    As in Iceberg, a total that would be below 0 was never correct and is left out.
+    """
+    if before is None:
+        return net.named
+    summary = _summary_or_empty(before)
+    known = {key: count_of(summary, key, UNKNOWN) for key in net.named}
+    after = {key: known[key] + changed for key, changed in net.named.items()}
+    return {key: total for key, total in after.items() if total >= 0 and known[key] != UNKNOWN}
 
 
 def _summary_or_empty(snapshot: IcebergSnapshot) -> Mapping[str, str]:

@@ -35,6 +35,10 @@ class SnapshotState(Protocol):
     """The part of a table's state that determines which snapshots it has; see `TableState`."""
 
     @property
+    def version(self) -> int:
+        """The commit's number."""
+
+    @property
     def snapshot(self) -> Snapshot | None:
         """The newest snapshot."""
 
@@ -164,6 +168,10 @@ class LedgerNumberedOrigin:
         """Return True if the ledger, not an engine's manifests, lists a snapshot's files."""
         del snapshot_id
         return True
+
+    def lists_live_files(self, state: SnapshotState) -> bool:
+        """Return True if the log lists the live files of a state; False if a manifest list does."""
+        return state.snapshot is None or self.lists_files(state.snapshot.id)
 
     def counted_since_version(self, snapshot_id: int) -> int | None:
         """Return the first commit from which the ledger counts snapshots such as this one.

@@ -154,7 +154,7 @@ class TableState:
     @property
     def lists_files(self) -> bool:
         """True if the ledger lists the live files; False if an engine's manifests do."""
-        return self.snapshot is None or self.origin.lists_files(self.snapshot.id)
+        return self.origin.lists_live_files(self)
 
     @property
     def last_snapshot_id(self) -> int:

@@ -33,6 +33,7 @@ from ledger.table_handle import TableHandle
 from projections.iceberg.manifest_entry import FieldSummary, ManifestEntry, PartitionStruct
 from projections.iceberg.manifest_list import ManifestFile, ManifestRange, unmergeable_manifest
 from projections.iceberg.manifest_reading import read_manifest
+from projections.iceberg.position import Names
 from projections.manifest_files.container import read_container, translating_decoder_errors
 from projections.manifest_files.lists import delta_list
 from projections.statistics.definition import content_of
@@ -62,9 +63,8 @@ def engine_files(table: TableHandle, state: TableState) -> tuple[FileChange, ...
     """
     if state.snapshot is None:
         return ()
-    origin = state.origin_of_kind(IcebergOrigin)
-    manifests = EngineManifests(state, origin, table.read_file)
-    return tuple(manifests.files(origin.snapshots[state.snapshot.id]))
+    manifests = EngineManifests.of(table, state)
+    return tuple(manifests.files(manifests.origin.snapshots[state.snapshot.id]))
 
 
 @frozen
@@ -74,35 +74,60 @@ class EngineManifests:
     Attributes:
         state: The table's state.
         origin: Its Iceberg metadata from the source.
+        location: The ledger's location of the table, with the manifest lists of its own snapshots.
         read: Function that reads a file by its URL; None if it does not exist.
     """
 
     state: TableState
     origin: IcebergOrigin
+    location: str
     read: Callable[[str], bytes | None]
+
+    @classmethod
+    def of(cls, table: TableHandle, state: TableState) -> EngineManifests:
+        """Return the reader of a table's manifests at a state."""
+        return cls(state, state.origin_of_kind(IcebergOrigin), table.location, table.read_file)
 
     def files(self, snapshot: IcebergSnapshot) -> Iterator[FileChange]:
         """Yield the live files of a snapshot; raises as `engine_files`."""
         structs = self.structs()
         for each in self.listed(snapshot):
-            struct = structs.get(each.part.spec_id)
-            if struct is None:
-                raise UnsupportedError(
-                    f"{each.path} is of partition spec {each.part.spec_id}, which the table does "
-                    "not have: have its owner correct the table's metadata, then import that"
-                )
-            for entry in read_manifest(self.body(each.path), each, struct):
-                yield self._file_change_of_entry(entry, struct)
+            yield from self.files_of_manifest(each, structs)
+
+    def files_of_manifest(
+        self, manifest: ManifestFile, structs: Mapping[int, PartitionStruct]
+    ) -> Iterator[FileChange]:
+        """Yield the live files of a manifest; raises as `engine_files`.
+
+        Args:
+            manifest: The manifest.
+            structs: The partition structs, as `structs` returns them.
+        """
+        struct = structs.get(manifest.part.spec_id)
+        if struct is None:
+            raise UnsupportedError(
+                f"{manifest.path} is of partition spec {manifest.part.spec_id}, which the table "
+                "does not have: have its owner correct the table's metadata, then import that"
+            )
+        for entry in read_manifest(self.body(manifest.path), manifest, struct):
+            yield self._file_change_of_entry(entry, struct)
 
     def listed(self, snapshot: IcebergSnapshot) -> tuple[ManifestFile, ...]:
         """Return the manifests of a snapshot that have live files; raises as `engine_files`."""
-        if snapshot.manifest_list is None:
+        url = self.list_url(snapshot)
+        return tuple(each for each in listed_manifests(self.body(url), url) if each.live_files)
+
+    def list_url(self, snapshot: IcebergSnapshot) -> str:
+        """Return the URL of a snapshot's manifest list; raises as `engine_files`."""
+        if snapshot.manifest_list is not None:
+            return snapshot.manifest_list
+        if not self.origin.lists_files(snapshot.snapshot_id):
             raise UnsupportedError(
                 f"snapshot {snapshot.snapshot_id} has no manifest list, as with very old writers: "
                 "let its owner commit once more"
             )
-        found = listed_manifests(self.body(snapshot.manifest_list), snapshot.manifest_list)
-        return tuple(each for each in found if each.live_files)
+        names = Names(self.state.table_id)
+        return f"{self.location}/{names.manifest_list(snapshot.snapshot_id)}"
 
     def body(self, url: str) -> bytes:
         """Return a file's content; raises as `read_existing`."""

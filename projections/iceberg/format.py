@@ -16,6 +16,7 @@ ICEBERG = LazyFormat(
     engine_files="projections.iceberg.engine_files:engine_files",
     import_command="projections.iceberg.command:register",
     engine_manifests="projections.iceberg.engine_files:ICEBERG",
+    engine_writes="projections.iceberg.served_writes:WRITES",
     publisher="projections.iceberg.statistics_files:ICEBERG",
 )
 """The Iceberg format's rules, files and other parts; see `ledger.formats`."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import posixpath
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import cached_property, partial
 
 import msgspec
 from attrs import Factory, define, evolve
@@ -99,7 +99,7 @@ class PromotedManifests:
             start.manifests,
             start.next_row_id,
             start.list_check,
-            read_engines=table.read_file,
+            read_engines=_reader_of(table, outputs),
         )
         return cls(table, manifests, FileAdders(table, start.version), target)
 
@@ -138,9 +138,29 @@ class PromotedManifests:
         origin = self.target.origin_of_kind(IcebergOrigin)
         own = filter(origin.lists_files, origin.snapshots)
         kept = {path for each in own for path in self._manifests_named_by(each)}
+        kept |= self.listed_by_engines
         dropped = {path for each in self.gone for path in self._manifests_named_by(each)}
         lists = map(self.manifests.names.manifest_list, self.gone)
         return (*lists, *sorted(dropped - kept))
+
+    @cached_property
+    def listed_by_engines(self) -> frozenset[str]:
+        """The ledger's manifests in lists that engines wrote since they own the table's data."""
+        origin = self.target.origin_of_kind(IcebergOrigin)
+        if not origin.ledger_ids:
+            return frozenset()
+        engines = self._engine_manifests(self.target)
+        place, found = f"{self.table.location}/", set[str]()
+        for snapshot_id, snapshot in origin.snapshots.items():
+            is_later = origin.added_in[snapshot_id] > origin.promoted_in
+            if is_later and not origin.lists_files(snapshot_id):
+                url = engines.list_url(snapshot)
+                found.update(each.path for each in engines.said(engines.body(url), url))
+        return frozenset(each.removeprefix(place) for each in found if each.startswith(place))
+
+    def _engine_manifests(self, state: TableState) -> EngineManifests:
+        origin = state.origin_of_kind(IcebergOrigin)
+        return EngineManifests(state, origin, self.table.location, self.manifests.read_engines)
 
     def _manifests_named_by(self, snapshot_id: int) -> Iterator[str]:
         """Yield the ledger's manifests that a snapshot's list names."""
@@ -166,27 +186,22 @@ class PromotedManifests:
         if is_first:
             self.adders.learn([each.path for each in files], event.snapshot_id)
             parent = origin.snapshots[event.snapshot_id].parent_snapshot_id
-            engines = EngineManifests(state, origin, self.table.read_file)
-            there = engines.listed(origin.snapshots[parent]) if parent is not None else ()
+            there = () if parent is None else self._manifests_of_snapshot(parent, state)
             return self.manifests.apply_existing_list(there, facts)
         if isinstance(event, RolledBack):
-            engines = EngineManifests(state, origin, self.table.read_file)
-            return self.manifests.apply_existing_list(
-                self._rollback_target_manifests(event, engines), facts
-            )
+            there = self._manifests_of_snapshot(event.target_snapshot_id, state)
+            return self.manifests.apply_existing_list(there, facts)
         return self.manifests.snapshot(
             self._snapshot_changes(event.snapshot_id, files, facts), facts
         )
 
-    def _rollback_target_manifests(
-        self, event: RolledBack, engines: EngineManifests
-    ) -> Iterable[ManifestFile]:
-        target = event.target_snapshot_id
-        if not engines.origin.lists_files(target):
-            return engines.listed(engines.origin.snapshots[target])
-        found = self.listed.get(target)
+    def _manifests_of_snapshot(self, snapshot_id: int, state: TableState) -> Iterable[ManifestFile]:
+        engines = self._engine_manifests(state)
+        if not engines.origin.lists_files(snapshot_id):
+            return engines.listed(engines.origin.snapshots[snapshot_id])
+        found = self.listed.get(snapshot_id)
         if found is None:
-            path = self.manifests.names.manifest_list(target)
+            path = self.manifests.names.manifest_list(snapshot_id)
             body = self.manifests.outputs.read(path)
             if body is None:
                 raise DamagedLogError(f"{path} is not the manifest list that was projected", path)
@@ -223,6 +238,19 @@ class PromotedManifests:
         if self.target.reachable(snapshot.snapshot_id):
             parent = snapshot.parent_snapshot_id
             self.manifests.write(found, snapshot.snapshot_id, facts, parent or 0)
+        elif not self.listed_by_engines.isdisjoint(found.paths):
+            self.manifests.write_manifests(self.listed_by_engines.intersection(found.paths))
+
+
+def _reader_of(table: TableHandle, outputs: Outputs) -> Callable[[str], bytes | None]:
+    """Return a function that reads a manifest or a list by its URL; the ledger's own from a run."""
+    place = f"{table.location}/"
+
+    def read(url: str) -> bytes | None:
+        own = outputs.read(url.removeprefix(place)) if url.startswith(place) else None
+        return table.read_file(url) if own is None else own
+
+    return read
 
 
 def _added_file_entries(

@@ -910,14 +910,18 @@ def _adoption_snapshot(
 ) -> SnapshotCommitted | None:
     """Return the snapshot by which the ledger lists the live files; None if there are none."""
     current = origin.current
-    if current is None:
+    manifests = EngineManifests.of(table, state)
+    files = () if current is None else tuple(manifests.files(current))
+    # The log still lists what it listed before engines owned the table.
+    changes = table.live.difference_to(state, files)
+    if current is None and not changes:
         return None
-    manifests = EngineManifests(state, origin, table.read_file)
-    files = tuple(manifests.files(current))
-    rows = sum(each.new_rows for each in manifests.listed(current))
+    listed = () if current is None else manifests.listed(current)
+    rows = sum(each.new_rows for each in listed)
     is_numbered = origin.format_version >= ROW_IDS_SINCE
     return adoption_snapshot(
-        files,
+        changes,
+        total_record_count=totals_of(files).records,
         snapshot_id=origin.next_snapshot_id(last),
         schema_id=origin.schema_id,
         summary=FileCounts.of(()).summary("COMPACT", totals_of(files).named, {}),

@@ -254,6 +254,8 @@ class ManifestEntry(msgspec.Struct, frozen=True, kw_only=True):
         partition: One value per field of the spec, in the form of `ledger.model.single_values`.
         file: The other fields, in Avro's form.
         written: Its bytes in another manifest, if unchanged.
+        file_sequence_number: The sequence number of the snapshot that added the file, if it is not
+            the data sequence number, as of files that an engine rewrote.
     """
 
     status: int
@@ -264,6 +266,7 @@ class ManifestEntry(msgspec.Struct, frozen=True, kw_only=True):
     partition: tuple[Value | None, ...]
     file: dict[str, Any]
     written: EncodedRecord | None = None
+    file_sequence_number: int | None = None
 
     @property
     def path(self) -> str:
@@ -417,7 +420,8 @@ def to_avro(
         file["block_size_in_bytes"] = _BLOCK_SIZE
     elif entry.status != ADDED:
         record["sequence_number"] = entry.sequence_number
-        record["file_sequence_number"] = entry.sequence_number
+        number = entry.file_sequence_number
+        record["file_sequence_number"] = entry.sequence_number if number is None else number
     if format_version >= ROW_IDS_SINCE:
         file["first_row_id"] = entry.first_row_id
     record["data_file"] = file

@@ -221,7 +221,7 @@ class CurrentManifests:
             DamagedLogError: A manifest of an earlier run is damaged or missing.
         """
         first_row_id = self.next_row_id
-        self.next_row_id = max(first_row_id, *map(_row_id_after, changes.added), 0)
+        self.next_row_id = max(first_row_id, *map(row_id_after, changes.added), 0)
         ordered = sorted(
             self._manifests_after_changes(changes, facts), key=lambda each: each.part.place
         )
@@ -409,6 +409,13 @@ class CurrentManifests:
         first, self.next_row_id = self.next_row_id, self.next_row_id + each.new_rows
         return replace(each, first_row_id=first)
 
+    def write_manifests(self, paths: Iterable[str]) -> None:
+        """Write those of the newest snapshot's manifests that are not written yet."""
+        for path in paths:
+            if path in self._unwritten:
+                self.outputs.put(path, self._bodies[path])
+                self._unwritten.discard(path)
+
     def write(
         self,
         listed: ManifestListContent,
@@ -424,10 +431,7 @@ class CurrentManifests:
             facts: The table's facts.
             parent: The snapshot before it; None: the one with the previous id, if there is one.
         """
-        for path in listed.paths:
-            if path in self._unwritten:
-                self.outputs.put(path, self._bodies[path])
-                self._unwritten.discard(path)
+        self.write_manifests(listed.paths)
         before = snapshot_id - 1 if parent is None else parent
         path = self.names.manifest_list(snapshot_id)
         body = write_manifest_list(
@@ -435,20 +439,21 @@ class CurrentManifests:
             location=facts.location,
             format_version=facts.format_version,
             sync_marker=self.names.sync_marker(path),
-            metadata=_list_header(listed, snapshot_id, before, facts),
+            metadata=list_header(listed, snapshot_id, before, facts),
         )
         self.outputs.put(path, body)
         self.list_check = hashlib.sha256(body).hexdigest()
 
 
-def _row_id_after(entry: ManifestEntry) -> int:
+def row_id_after(entry: ManifestEntry) -> int:
     """Return the row id after the last row of a file with row ids; 0 if it has none."""
     return 0 if entry.first_row_id is None else entry.first_row_id + entry.records
 
 
-def _list_header(
+def list_header(
     listed: ManifestListContent, snapshot_id: int, parent: int, facts: TableFacts
 ) -> dict[str, str]:
+    """Return the header of a snapshot's manifest list; `parent` is 0 without one."""
     header = {
         "snapshot-id": str(snapshot_id),
         "parent-snapshot-id": str(parent) if parent else "null",

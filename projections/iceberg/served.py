@@ -36,8 +36,10 @@ from ledger.state.table_builder import TableBuilder
 from ledger.stores.file_access import resolve_symlinks
 from ledger.table_handle import TableHandle
 from projections.iceberg.differences import counter_change_events, metadata_change_events
+from projections.iceberg.engine_files import EngineManifests
 from projections.iceberg.imported_metadata import differing_fields, metadata_of
 from projections.iceberg.importing import creation_of
+from projections.iceberg.materialise import ICEBERG
 from projections.iceberg.metadata_folder import read_metadata_file
 from projections.iceberg.metadata_update import apply_updates
 from projections.iceberg.position import Names
@@ -232,6 +234,8 @@ def load(table: TableHandle, state: TableState) -> Loaded:
     last = _written.get(table)
     if last is not None and last.newest.version == state.version:
         return last.newest
+    if last is None:
+        write_ledger_lists(table, state)
     entries = _log_entries(table, state, {} if last is None else last.entries)
     made = _render(table, state, entries)
     _write_file(table, made)
@@ -241,6 +245,28 @@ def load(table: TableHandle, state: TableState) -> Loaded:
         entries[state.version] = MetadataLogEntry(made.metadata.last_updated_ms, made.location)
         _written[table] = _Written(made, entries)
     return made
+
+
+def write_ledger_lists(table: TableHandle, state: TableState) -> None:
+    """Write the manifest lists of the snapshots that the ledger made, unless all exist.
+
+    The log holds their files, and engines find them by their lists only.
+
+    Args:
+        table: The table.
+        state: A state of it.
+
+    Raises:
+        DamagedLogError: A manifest that they need is missing or damaged.
+        StoreError: A file cannot be written.
+    """
+    origin = state.origin_of_kind(IcebergOrigin)
+    manifests = EngineManifests.of(table, state)
+    own = [each for key, each in origin.snapshots.items() if origin.lists_files(key)]
+    # Projecting new commits writes their lists; only a rebuild finds an older one that is lost.
+    for write in (ICEBERG.project, ICEBERG.rebuild):
+        if any(table.read_file(manifests.list_url(each)) is None for each in own):
+            write(table)
 
 
 def _render(
@@ -271,8 +297,18 @@ def _most_log_entries(options: Mapping[str, str]) -> int:
 
 def _file_url(table_id: str, version: int, options: Mapping[str, str], location: str) -> str:
     """Return the URL of a version's metadata file; no other table or version has it."""
-    folder = options.get(METADATA_PATH, "").rstrip("/") or f"{location}/metadata"
+    folder = metadata_folder(options, location)
     return f"{folder}/{version:05d}-{uuid5(UUID(table_id), f'served {version}')}.metadata.json"
+
+
+def metadata_folder(options: Mapping[str, str], location: str) -> str:
+    """Return the URL of the folder of a table's metadata files.
+
+    Args:
+        options: The table's options.
+        location: Iceberg's location of the table.
+    """
+    return options.get(METADATA_PATH, "").rstrip("/") or f"{location}/metadata"
 
 
 def _log_entries(

@@ -334,12 +334,18 @@ def _live_file_count(table: TableHandle) -> int:
 
 
 def adoption_snapshot(
-    files: tuple[FileChange, ...], *, snapshot_id: int, schema_id: int, **facts: Any
+    files: tuple[FileChange, ...],
+    *,
+    total_record_count: int,
+    snapshot_id: int,
+    schema_id: int,
+    **facts: Any,
 ) -> SnapshotCommitted:
     """Return the snapshot by which a ledger lists the live files of a table that it now owns.
 
     Args:
-        files: The live files.
+        files: The changes from the files that the log lists to the live ones.
+        total_record_count: The number of rows in the live files.
         snapshot_id: The snapshot's id.
         schema_id: The current schema's id.
         facts: Further fields, by the event's names.
@@ -355,7 +361,7 @@ def adoption_snapshot(
         schema_id=schema_id,
         commit_user=fresh_id(),
         commit_kind="COMPACT",
-        total_record_count=sums.record_count,
+        total_record_count=total_record_count,
         delta_record_count=sums.record_count,
         delta_file_count=sums.file_count,
         delta_file_size_in_bytes=sums.file_size_in_bytes,

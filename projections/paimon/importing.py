@@ -740,6 +740,7 @@ class PaimonHandover:
             return ()
         adopted = adoption_snapshot(
             files,
+            total_record_count=sum(each.record_count for each in files),
             snapshot_id=current.id + 1,
             schema_id=state.schema.id,
             watermark=UNSET if current.watermark is None else current.watermark,

@@ -1,0 +1,566 @@
+"""Writes of data and branches to a table that engines own, by the library.
+
+A list of files becomes a snapshot of the engines' kind: manifests and a manifest list are written
+first, then `addSnapshot` and `setSnapshotRef` are committed as a request of an engine is. On each
+state that the commit meets the list is written again for the snapshot that is current then.
+
+Source: the Iceberg table specification, "Optimistic Concurrency".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from attrs import Factory, define, frozen
+from msgspec.structs import replace
+
+import projections.iceberg.rest_updates as u
+from ledger.decide.changes import CommitSnapshot
+from ledger.decide.format_rules import refuse_unresolvable_names
+from ledger.decide.name_mapping import NAME_MAPPING, learn_names, named_parts
+from ledger.decide.snapshots import is_read_by_name, snapshot_listing_facts
+from ledger.decide.table_options import MarkedColumns
+from ledger.engine_writes import BranchRetention, EngineWrites
+from ledger.files.snapshot_plan import SnapshotPlan
+from ledger.formats import INSTALLED
+from ledger.locations import FileNames
+from ledger.log.request import Appended, CommitOptions
+from ledger.model.errors import (
+    AlreadyExistsError,
+    CommitConflictError,
+    InvalidChangeError,
+    InvalidInputError,
+    NotFoundError,
+)
+from ledger.model.file_change import FileChange
+from ledger.model.iceberg_objects import MAIN, IcebergSnapshot, SnapshotRef
+from ledger.model.instant import Instant
+from ledger.model.types import LONG_MAX
+from ledger.state.iceberg_origin import IcebergOrigin, summary_after
+from ledger.state.stream import AlreadyCommitted
+from ledger.state.table import TableState
+from ledger.table_handle import TableHandle
+from projections.iceberg import expiry
+from projections.iceberg.engine_files import EngineManifests
+from projections.iceberg.rest_commit import decide_update_events
+from projections.iceberg.rest_updates import TableUpdate
+from projections.iceberg.served import metadata_folder, write_ledger_lists
+from projections.iceberg.snapshot_writing import SnapshotBase, SnapshotWriter
+from projections.iceberg.table_metadata import SEQUENCES_SINCE, TableMetadata
+
+_PROPERTIES: Final = "snapshot_properties"
+_MOST_KEPT: Final = 100_000
+"""Maximum number of live files cached per table, so that the next commit reads new manifests."""
+
+_Files = tuple[FileChange, ...]
+_known_files: WeakKeyDictionary[TableHandle, dict[str, _Files]] = WeakKeyDictionary()
+"""Live files by the URL of their manifest, of the newest snapshot read."""
+
+
+@frozen
+class ManifestFiles:
+    """The live files of one snapshot, as its manifests list them; see `ListedFiles`.
+
+    Attributes:
+        names: The normalization of the table's file names.
+        by_manifest: The files of each manifest, by its URL.
+    """
+
+    names: FileNames
+    by_manifest: Mapping[str, _Files]
+
+    @classmethod
+    def of(
+        cls, table: TableHandle, manifests: EngineManifests, snapshot: IcebergSnapshot | None
+    ) -> ManifestFiles:
+        """Return the files of a snapshot; there are none without one."""
+        known, structs = _known_files.get(table, {}), manifests.structs()
+        listed = () if snapshot is None else manifests.listed(snapshot)
+        found = {
+            each.path: known.get(each.path) or tuple(manifests.files_of_manifest(each, structs))
+            for each in listed
+        }
+        if sum(map(len, found.values())) <= _MOST_KEPT:
+            _known_files[table] = found
+        return cls(table.live.names, found)
+
+    def __iter__(self) -> Iterator[FileChange]:
+        for each in self.by_manifest.values():
+            yield from each
+
+    def live_files_at_state(self, state: TableState) -> dict[str, FileChange]:
+        """Return all files, by path."""
+        del state
+        return {each.path: each for each in self}
+
+    def lookup_live_files_at(
+        self, paths: Iterable[str], state: TableState
+    ) -> dict[str, FileChange]:
+        """Return those of the given files that are live, by the path as given."""
+        del state
+        usual = {self.names.usual(each.path): each for each in self}
+        named = ((path, usual.get(self.names.usual(path))) for path in paths)
+        return {path: found for path, found in named if found is not None}
+
+    def newest_changes_at(self, paths: Iterable[str], state: TableState) -> dict[str, FileChange]:
+        """Return the same: manifests say nothing of files that were removed."""
+        return self.lookup_live_files_at(paths, state)
+
+    def absence_text(self, paths: Sequence[str], state: TableState) -> str:
+        """Return why a file is not live, for a message."""
+        del paths, state
+        return "no manifest of the newest snapshot lists it; reload the table and plan again"
+
+    def holders(self, removed: Iterable[FileChange]) -> dict[str, set[str]]:
+        """Return the paths of removed files, by the URL of the manifest that lists them."""
+        gone = {each.path for each in removed}
+        found = {
+            url: gone.intersection(each.path for each in files)
+            for url, files in self.by_manifest.items()
+        }
+        return {url: paths for url, paths in found.items() if paths}
+
+
+def commit_snapshot(
+    table: TableHandle, plan: SnapshotPlan, options: CommitOptions, *, branch: str | None = None
+) -> Appended[TableState]:
+    """Commit a snapshot of file changes to main, or to a branch; see `Table.commit_snapshot`.
+
+    Raises:
+        InvalidChangeError: A file to add is live, one to delete is not, or engines own the table's
+            data no more.
+        NotFoundError: The branch does not exist.
+        CommitConflictError: A concurrent writer added or removed files that an overwrite concerns.
+        UnsupportedError: Iceberg cannot express a file.
+    """
+    ref = branch or MAIN
+    asked = ["snapshot", _without_personal_values(table, plan), *([] if branch is None else [ref])]
+    key = plan.key
+    if key is not None and "commit_id" not in options:
+        # As the key of a ledger's snapshot, it is found even once the snapshot expired.
+        options = {**options, "commit_id": f"{ref}:{key}", "asked": ["snapshotKey", ref, key]}
+    found = table.committed_before(options.get("commit_id"), options.get("asked", asked))
+    if found is not None:
+        return found
+    snapshot_id = _snapshot_id_of(table, ref, key)
+    return _commit(
+        table, asked, lambda: _SnapshotCommit(table, plan, ref, snapshot_id).decide, options
+    )
+
+
+def _commit(
+    table: TableHandle,
+    asked: Any,
+    begin: Callable[[], Callable[[TableState], Any]],
+    options: CommitOptions,
+) -> Appended[TableState]:
+    """Commit what a function decides, first on the state that the handle has read.
+
+    Args:
+        table: The table.
+        asked: Contents of the request, to compare it with earlier ones of the same commit id.
+        begin: Returns the function; called again where a stale state does not allow the request.
+        options: See CommitOptions.
+    """
+    held = table.state if table.log.head is None else table.log.head.state
+    try:
+        return table.commit_events(asked, begin(), **options)
+    except (InvalidInputError, NotFoundError, AlreadyExistsError):
+        if table.state.version == held.version:
+            raise
+        return table.commit_events(asked, begin(), **options)
+
+
+def _without_personal_values(table: TableHandle, plan: SnapshotPlan) -> SnapshotPlan:
+    head = table.state if table.log.head is None else table.log.head.state
+    return plan.without_values(head, head.schema)
+
+
+def _snapshot_id_of(table: TableHandle, ref: str, key: str | None) -> int:
+    """Return a random 63-bit snapshot id; for a snapshot with a key, the same one each time."""
+    if key is None:
+        return secrets.randbelow(LONG_MAX) + 1
+    digest = hashlib.sha256(f"{table.location}\n{ref}\n{key}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1 or 1
+
+
+@define
+class _SnapshotCommit:
+    """One request of `commit_snapshot`, decided on each state that it meets.
+
+    Attributes:
+        table: The table.
+        plan: The requested snapshot.
+        ref: The branch.
+        snapshot_id: The id of its snapshot.
+        first: The change as decided first, on the state that the writer saw.
+    """
+
+    table: TableHandle
+    plan: SnapshotPlan
+    ref: str
+    snapshot_id: int
+    first: CommitSnapshot | None = None
+    _writer: SnapshotWriter = Factory(
+        lambda self: SnapshotWriter(self.table, self.snapshot_id), takes_self=True
+    )
+
+    def decide(self, state: TableState) -> Any:
+        """Return the events of the snapshot on a state."""
+        origin = served_origin(state)
+        if self.snapshot_id in origin.snapshots:
+            return AlreadyCommitted(origin.added_in[self.snapshot_id])
+        head = branch_head(origin, self.ref)
+        manifests = EngineManifests.of(self.table, state)
+        parent = None if head is None else origin.snapshots[head.snapshot_id]
+        files = ManifestFiles.of(self.table, manifests, parent)
+        change = self._change_on(state, files, parent)
+        mapping = _checked_name_mapping(self.table, state, change)
+        now_ms = self.table.setting.now_millis()
+
+        def updates(before: TableMetadata) -> list[TableUpdate]:
+            added = [each for each in change.files if each.kind == "ADD"]
+            removed = [each for each in change.files if each.kind == "DELETE"]
+            properties = change.facts.get(_PROPERTIES) or {}
+            summary = summary_after(parent, change.files, change.commit_kind, properties)
+            snapshot = _new_snapshot(self.snapshot_id, before, parent, summary, now_ms)
+            base = snapshot_base(state, manifests, parent)
+            made = self._writer.with_changes(snapshot, base, added, files.holders(removed))
+            return [*mapping, *_ref_updates(made, self.ref, head)]
+
+        return decide_update_events(state, self.table.location, updates, now_ms=now_ms)
+
+    def _change_on(
+        self, state: TableState, files: ManifestFiles, parent: IcebergSnapshot | None
+    ) -> CommitSnapshot:
+        """Return the changes of files on a state; an overwrite removes what its writer saw.
+
+        Raises:
+            InvalidChangeError, CommitConflictError: See `commit_snapshot`.
+        """
+        plan, unknown = self.plan, self.plan.facts.keys() - {_PROPERTIES}
+        if unknown:
+            raise InvalidChangeError(
+                f"a snapshot of Iceberg has no {min(unknown)}, and engines own the table: leave "
+                f"that out, or put it into {_PROPERTIES}"
+            )
+        try:
+            change = plan.on(state, files, lambda _: None, _without_bounds, lambda listed: listed)
+        except InvalidChangeError as error:
+            if self.first is None:
+                raise
+            version = _version_of(state, parent)
+            said = f"{error} (it was possible before version {version})"
+            raise CommitConflictError(said, "files", version) from error
+        removed = tuple(each for each in change.files if each.kind == "DELETE")
+        change = replace(change, files=change.written)
+        if self.first is None:
+            self.first = change
+            return change
+        if plan.where is None:
+            return change
+        seen = {each.path for each in self.first.files if each.kind == "DELETE"}
+        now = {each.path for each in removed}
+        touched = seen - now
+        if plan.isolation == "serializable":
+            touched |= now - seen
+        if touched:
+            raise _overwrite_conflict_error(min(touched), _version_of(state, parent))
+        kept = tuple(e for e in change.files if e.kind == "ADD" or e.path in seen)
+        return replace(change, files=kept, written=kept)
+
+
+def _version_of(state: TableState, snapshot: IcebergSnapshot | None) -> int:
+    """Return the version that added a snapshot, which is the newest of a branch."""
+    origin = state.origin_of_kind(IcebergOrigin)
+    return state.version if snapshot is None else origin.added_in[snapshot.snapshot_id]
+
+
+def _overwrite_conflict_error(path: str, version: int) -> CommitConflictError:
+    subject = f"file {path}"
+    return CommitConflictError(
+        f"{subject} was added or removed by another writer up to version {version}, in the "
+        "partitions that this overwrites; read the table again and retry",
+        subject,
+        version,
+    )
+
+
+def _without_bounds(state: TableState, files: Sequence[FileChange]) -> Sequence[FileChange]:
+    """Return files without the bounds of personal columns, which no manifest could erase."""
+    marked = MarkedColumns.of(state.schema) if state.keeps_outside else None
+    if marked is None:
+        return files
+    return [replace(marked.without(each, None), partition=each.partition) for each in files]
+
+
+def rollback(
+    table: TableHandle,
+    snapshot: int | None,
+    tag: str | None,
+    options: CommitOptions,
+    *,
+    branch: str | None = None,
+) -> Appended[TableState]:
+    """Commit a snapshot with the data of an older one; see `Table.rollback`.
+
+    Its manifest list names the manifests of the older snapshot.
+
+    Raises:
+        NotFoundError: The snapshot, the tag or the branch does not exist.
+        InvalidChangeError: The branch does not have the snapshot, or engines own the table's data
+            no more.
+    """
+    ref, writer = branch or MAIN, SnapshotWriter(table, _snapshot_id_of(table, "", None))
+
+    def decide(state: TableState) -> Any:
+        origin = served_origin(state)
+        if writer.snapshot_id in origin.snapshots:
+            return AlreadyCommitted(origin.added_in[writer.snapshot_id])
+        target_id = state.tag(tag).snapshot_id if tag is not None else snapshot
+        target = origin.snapshots.get(-1 if target_id is None else target_id)
+        head = branch_head(origin, ref)
+        if target is None or head is None:
+            raise NotFoundError(
+                f"snapshot {target_id} does not exist or was expired; there are "
+                f"{origin.readable_range_text(state)}"
+            )
+        if branch is not None and target_id not in origin.snapshot_lineage(head.snapshot_id):
+            raise NotFoundError(f"branch {ref!r} does not have snapshot {target_id}")
+        manifests = EngineManifests.of(table, state)
+        parent = origin.snapshots[head.snapshot_id]
+        changes = _difference(manifests, parent, target)
+        now_ms = table.setting.now_millis()
+
+        def updates(before: TableMetadata) -> list[TableUpdate]:
+            summary = summary_after(parent, changes, "OVERWRITE", {})
+            made = _new_snapshot(writer.snapshot_id, before, parent, summary, now_ms)
+            base = snapshot_base(state, manifests, parent)
+            made = writer.with_content_of(made, base, target)
+            return list(_ref_updates(made, ref, head))
+
+        return decide_update_events(state, table.location, updates, now_ms=now_ms)
+
+    asked = ["rollback", snapshot, tag] if branch is None else ["rollbackBranch", ref, snapshot]
+    return _commit(table, asked, lambda: decide, options)
+
+
+def _difference(
+    manifests: EngineManifests, before: IcebergSnapshot, after: IcebergSnapshot
+) -> tuple[FileChange, ...]:
+    older = {each.path: each for each in manifests.files(before)}
+    newer = {each.path: each for each in manifests.files(after)}
+    gone = (replace(each, kind="DELETE") for path, each in older.items() if path not in newer)
+    return (*gone, *(each for path, each in newer.items() if path not in older))
+
+
+def set_branch(
+    table: TableHandle,
+    name: str,
+    instant: Instant | None,
+    kept: BranchRetention | None,
+    asked: Any,
+    options: CommitOptions,
+) -> Appended[TableState]:
+    """Create a branch with a snapshot, or point it to one; see `TableBranch.create` and `reset`.
+
+    Args:
+        table: The table.
+        name: The branch.
+        instant: The snapshot or tag to point to; None for the newest snapshot of main.
+        kept: Retention of a new branch; None: the branch exists, and keeps its retention.
+        asked: Contents of the request, to compare it with earlier ones of the same commit id.
+        options: See CommitOptions.
+
+    Raises:
+        AlreadyExistsError: A new branch was asked for, and a branch or tag has the name.
+        NotFoundError: The branch, the snapshot or the tag does not exist.
+        InvalidChangeError: Main has no snapshot yet.
+    """
+
+    def updates(state: TableState, before: TableMetadata) -> TableUpdate:
+        snapshot = table.state_at(state, instant).snapshot
+        if snapshot is None:
+            raise InvalidChangeError(
+                f"branch {name!r} cannot be created: main has no snapshot yet; commit one to main "
+                "first"
+            )
+        if kept is None:
+            there = _existing_branch(state, name)
+            return expiry.set_ref(name, replace(there, snapshot_id=snapshot.id))
+        least, age, ref_age = kept
+        ref = SnapshotRef(
+            snapshot_id=snapshot.id,
+            type="branch",
+            min_snapshots_to_keep=least,
+            max_snapshot_age_ms=age,
+            max_ref_age_ms=ref_age,
+        )
+        return expiry.create_ref(before, name, ref)
+
+    return _commit_update(table, asked, updates, options)
+
+
+def delete_branch(table: TableHandle, name: str, options: CommitOptions) -> Appended[TableState]:
+    """Delete a branch; its snapshots stay until they expire.
+
+    Raises:
+        NotFoundError: The branch does not exist.
+    """
+
+    def updates(state: TableState, before: TableMetadata) -> TableUpdate:
+        _existing_branch(state, name)
+        return expiry.remove_ref(before, name)
+
+    return _commit_update(table, ["deleteBranch", name], updates, options)
+
+
+def fast_forward(table: TableHandle, name: str, options: CommitOptions) -> Appended[TableState]:
+    """Point main to the newest snapshot of a branch that begins with main's newest one.
+
+    Raises:
+        NotFoundError: The branch does not exist.
+        InvalidChangeError: Main has newer snapshots than the one that the branch begins with.
+    """
+
+    def updates(state: TableState, before: TableMetadata) -> TableUpdate:
+        _existing_branch(state, name)
+        return expiry.fast_forward(before, MAIN, name)
+
+    return _commit_update(table, ["fastForward", name], updates, options)
+
+
+def _commit_update(
+    table: TableHandle,
+    asked: Any,
+    updates: Callable[[TableState, TableMetadata], TableUpdate],
+    options: CommitOptions,
+) -> Appended[TableState]:
+    def decide(state: TableState) -> Any:
+        served_origin(state)
+        return decide_update_events(
+            state,
+            table.location,
+            lambda before: [updates(state, before)],
+            now_ms=table.setting.now_millis(),
+        )
+
+    return _commit(table, asked, lambda: decide, options)
+
+
+def served_origin(state: TableState) -> IcebergOrigin:
+    """Return the origin of a table whose data engines own.
+
+    Raises:
+        InvalidChangeError: Engines do not own it through Iceberg's protocol any more.
+    """
+    if state.owner.protocol != "iceberg":
+        raise InvalidChangeError(
+            f"the table is not served any more: its owner is {state.owner} since version "
+            f"{state.owner.since_version}; load it again, then retry",
+            kind="SERVED",
+        )
+    return state.origin_of_kind(IcebergOrigin)
+
+
+def branch_head(origin: IcebergOrigin, name: str) -> SnapshotRef | None:
+    """Return the ref of a branch; None of main before its first snapshot.
+
+    Raises:
+        NotFoundError: There is no such branch.
+    """
+    found = origin.refs.get(name)
+    if name != MAIN and (found is None or found.type != "branch"):
+        branches = ", ".join(key for key, each in origin.refs.items() if each.type == "branch")
+        raise NotFoundError(f"branch {name!r} does not exist; there are {branches or 'none'}")
+    return found
+
+
+def _existing_branch(state: TableState, name: str) -> SnapshotRef:
+    found = branch_head(served_origin(state), name)
+    if found is None or name == MAIN:
+        raise InvalidChangeError(f"{name!r} is the table's main line; name another branch")
+    return found
+
+
+def snapshot_base(
+    state: TableState, manifests: EngineManifests, parent: IcebergSnapshot | None
+) -> SnapshotBase:
+    """Return the table as a new snapshot meets it."""
+    origin = manifests.origin
+    folder = metadata_folder(state.schema.options, origin.location)
+    return SnapshotBase(manifests, parent, folder, origin.next_row_id)
+
+
+def _new_snapshot(
+    snapshot_id: int,
+    before: TableMetadata,
+    parent: IcebergSnapshot | None,
+    summary: dict[str, str],
+    now_ms: int,
+) -> IcebergSnapshot:
+    """Return a snapshot without its manifest list and row ids."""
+    sequenced = before.format_version >= SEQUENCES_SINCE
+    return IcebergSnapshot(
+        snapshot_id=snapshot_id,
+        parent_snapshot_id=None if parent is None else parent.snapshot_id,
+        sequence_number=before.last_sequence_number + 1 if sequenced else 0,
+        timestamp_ms=max(now_ms, before.last_updated_ms),
+        summary=summary,
+        schema_id=before.current_schema_id,
+    )
+
+
+def _ref_updates(
+    snapshot: IcebergSnapshot, name: str, head: SnapshotRef | None
+) -> Iterator[TableUpdate]:
+    yield u.AddSnapshot(snapshot=snapshot)
+    ref = SnapshotRef(snapshot_id=snapshot.snapshot_id, type="branch")
+    moved = ref if head is None else replace(head, snapshot_id=snapshot.snapshot_id)
+    yield expiry.set_ref(name, moved)
+
+
+def _checked_name_mapping(
+    table: TableHandle, state: TableState, change: CommitSnapshot
+) -> list[TableUpdate]:
+    """Check a snapshot's files, as of a table that the ledger owns; return a new name mapping.
+
+    Raises:
+        InvalidChangeError: A file is named twice, or does not fit the table.
+        FormatError: Iceberg cannot express a file.
+    """
+    schema, files = state.schema, change.files
+    snapshot_listing_facts(
+        state, change, INSTALLED, snapshot_id=1, schema_id=schema.id, before=state.totals
+    )
+    if files:
+        refuse_unresolvable_names(schema, files, state, table.past, INSTALLED)
+    used = {each.schema_id for each in files if is_read_by_name(each)}
+    named = state.origin.schemas_to_map(used, schema)
+    text = schema.options.get(NAME_MAPPING)
+    found = learn_names(text, map(named_parts, named)) if named else text
+    if found is None or found == text:
+        return []
+    return [u.SetProperties(updates={NAME_MAPPING: found})]
+
+
+def live_files(table: TableHandle, state: TableState) -> ManifestFiles:
+    """Return the live files of the newest snapshot of main."""
+    manifests = EngineManifests.of(table, state)
+    return ManifestFiles.of(table, manifests, manifests.origin.current)
+
+
+WRITES: Final = EngineWrites(
+    commit_snapshot=commit_snapshot,
+    rollback=rollback,
+    set_branch=set_branch,
+    delete_branch=delete_branch,
+    fast_forward=fast_forward,
+    live_files=live_files,
+    prepare=write_ledger_lists,
+)
+"""Writes of the library to tables whose data Iceberg's engines commit."""

@@ -1,0 +1,307 @@
+"""The library writes to tables that engines own: data as manifests, branches, tags, columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from pyiceberg.expressions import AlwaysTrue
+
+import ledger
+from ledger import FileChange
+from ledger.table_handle import handle_of
+from projections.iceberg.served import load
+from tests.projections.iceberg.serving.served_table import ARROW, BY_DAY, Served
+
+
+@pytest.fixture(params=[1, 2])
+def served(request: pytest.FixtureRequest, tmp_path: Path) -> Served:
+    return Served.created(tmp_path, version=request.param)
+
+
+def test_engines_and_the_library_append_in_turn(served: Served) -> None:
+    then = {}
+    for number in range(3):
+        served.engine_appends(10 * number)
+        then[served.table.state.last_snapshot_id] = served.rows()
+        served.table.add_files(served.file(f"{number}.parquet", 10 * number + 1))
+        then[served.table.state.last_snapshot_id] = served.rows()
+    assert served.rows() == served.rows_of_engine() == [0, 1, 10, 11, 20, 21]
+    assert len(then) == len(served.engine().snapshots()) == 6
+    for snapshot_id, rows in then.items():
+        assert served.rows(snapshot=snapshot_id) == served.rows_of_engine(snapshot_id) == rows
+
+
+def test_a_snapshot_of_the_library_has_what_iceberg_requires(served: Served) -> None:
+    served.engine_appends(1, 2)
+    before = served.engine().metadata
+    served.table.add_files(served.file("a.parquet", 3, 4, 5))
+    after = served.engine().metadata
+    parent, made = before.current_snapshot(), after.current_snapshot()
+    assert made.parent_snapshot_id == parent.snapshot_id
+    assert made.snapshot_id > 2**32
+    if after.format_version > 1:
+        assert made.sequence_number == parent.sequence_number + 1 == after.last_sequence_number
+    assert made.summary.operation.value == "append"
+    counts = {"added-data-files": "1", "added-records": "3", "total-records": "5"}
+    assert counts.items() <= made.summary.additional_properties.items()
+    assert [each.snapshot_id for each in after.snapshot_log][-2:] == [
+        parent.snapshot_id,
+        made.snapshot_id,
+    ]
+    assert made.timestamp_ms == after.snapshot_log[-1].timestamp_ms
+
+
+def test_files_of_engines_are_deleted_and_others_stay_in_their_manifests(served: Served) -> None:
+    served.engine_appends(1)
+    (first,) = served.paths()
+    served.engine_appends(2)
+    served.engine_appends(3)
+    older = {each.manifest_path for each in manifests(served)}
+    served.table.delete_files(first)
+    assert served.rows() == served.rows_of_engine() == [2, 3]
+    listed = manifests(served)
+    kept = [each for each in listed if each.manifest_path in older]
+    (new,) = [each for each in listed if each.manifest_path not in older]
+    assert (len(kept), new.deleted_files_count, new.existing_files_count) == (2, 1, 0)
+    assert served.engine().current_snapshot().summary.operation.value == "delete"
+    served.engine_appends(4)
+    assert served.rows() == served.rows_of_engine() == [2, 3, 4]
+
+
+def manifests(served: Served) -> list[Any]:
+    table = served.engine()
+    return list(table.current_snapshot().manifests(table.io))
+
+
+def test_a_rewritten_manifest_keeps_the_other_files_as_they_were_added(served: Served) -> None:
+    one, two = served.file("1.parquet", 1), served.file("2.parquet", 2)
+    served.table.add_files([one, two])
+    added = served.table.state.last_snapshot_id
+    served.engine_appends(3)
+    served.table.delete_files(one)
+    (entry,) = [
+        each
+        for manifest in manifests(served)
+        for each in manifest.fetch_manifest_entry(served.engine().io)
+        if each.data_file.file_path == two
+    ]
+    assert entry.snapshot_id == added
+    number = served.engine().snapshot_by_id(added).sequence_number
+    assert entry.sequence_number == (number or 0)
+    assert served.rows() == served.rows_of_engine() == [2, 3]
+
+
+def test_overwrite_replaces_the_files_of_a_partition(tmp_path: Path) -> None:
+    served = Served.created(tmp_path, spec=BY_DAY)
+    served.engine_appends(1, day="x")
+    served.engine_appends(2, day="y")
+    new = served.table.data_files(served.file("n.parquet", 7, day="x"))
+    served.table.overwrite(new, where={"day": "x"})
+    assert served.rows() == served.rows_of_engine() == [2, 7]
+    assert served.engine().scan("day == 'x'").to_arrow()["id"].to_pylist() == [7]
+    served.table.overwrite(served.table.data_files(served.file("m.parquet", 8, day="z")))
+    assert served.rows() == served.rows_of_engine() == [8]
+
+
+def test_a_file_is_added_once_and_only_live_files_are_deleted(served: Served) -> None:
+    served.engine_appends(1)
+    (there,) = served.paths()
+    path = served.file("a.parquet", 2)
+    served.table.add_files(path)
+    version = served.table.state.version
+    with pytest.raises(ledger.InvalidChangeError, match="is a live file already"):
+        served.table.add_files(path)
+    with pytest.raises(ledger.InvalidChangeError, match="is not a live file"):
+        served.table.delete_files("nothing.parquet")
+    assert served.table.new_files([path, there]) == []
+    assert served.table.state.version == version
+
+
+def test_an_append_is_made_for_the_snapshot_that_it_meets(served: Served) -> None:
+    stale = ledger.open(served.lake.url).table("a.b")
+    assert stale.state.snapshot is None
+    served.engine_appends(1)
+    stale.add_files(served.file("a.parquet", 2))
+    assert served.rows() == served.rows_of_engine() == [1, 2]
+    made = served.engine().current_snapshot()
+    assert made.parent_snapshot_id == served.engine().snapshots()[0].snapshot_id
+
+
+@pytest.mark.parametrize("by_filter", [True, False])
+def test_a_file_that_an_engine_removed_meanwhile_is_a_conflict(
+    tmp_path: Path, *, by_filter: bool
+) -> None:
+    served = Served.created(tmp_path, spec=BY_DAY)
+    served.engine_appends(1)
+    stale = ledger.open(served.lake.url).table("a.b")
+    (first,) = (each.path for each in stale.at().files)
+    served.engine().delete(AlwaysTrue())
+    with pytest.raises(ledger.CommitConflictError):
+        stale.overwrite([], where={"day": "x"}) if by_filter else stale.delete_files(first)
+    assert served.rows() == served.rows_of_engine() == []
+
+
+@pytest.mark.parametrize("isolation", ["serializable", "snapshot"])
+def test_a_file_that_an_engine_adds_to_overwritten_partitions_is_a_conflict_or_stays(
+    tmp_path: Path, isolation: Any
+) -> None:
+    served = Served.created(tmp_path, spec=BY_DAY)
+    served.engine_appends(1)
+    stale = ledger.open(served.lake.url).table("a.b")
+    new = stale.data_files(served.file("n.parquet", 9))
+    served.engine_appends(2)
+    if isolation == "serializable":
+        with pytest.raises(ledger.CommitConflictError):
+            stale.overwrite(new, where={"day": "x"}, isolation=isolation)
+        assert served.rows_of_engine() == [1, 2]
+    else:
+        stale.overwrite(new, where={"day": "x"}, isolation=isolation)
+        assert served.rows() == served.rows_of_engine() == [2, 9]
+
+
+@pytest.mark.parametrize("again", ["commit id", "key"])
+def test_the_same_request_is_committed_once(served: Served, again: str) -> None:
+    served.engine_appends(1)
+    files = served.table.data_files(served.file("a.parquet", 2))
+    key: Any = {"commit_user": "job", "commit_identifier": 7} if again == "key" else {}
+    options: Any = {"commit_id": "c"} if again == "commit id" else {}
+    plan = ledger.SnapshotPlan("APPEND", files, **key)
+    first = served.table.commit_snapshot(plan, **options)
+    served.engine_appends(3)
+    assert served.table.commit_snapshot(plan, **options).version == first.version
+    assert served.rows() == served.rows_of_engine() == [1, 2, 3]
+
+
+def test_a_rollback_is_a_new_snapshot_with_the_older_files(served: Served) -> None:
+    served.engine_appends(1)
+    first = served.table.state.last_snapshot_id
+    served.table.create_tag("kept")
+    served.engine_appends(2)
+    served.table.rollback(tag="kept")
+    assert served.rows() == served.rows_of_engine() == [1]
+    assert served.engine().current_snapshot().summary["total-records"] == "1"
+    served.engine_appends(3)
+    served.table.rollback(snapshot=first)
+    assert served.rows() == served.rows_of_engine() == [1]
+    assert len(served.engine().snapshots()) == 5
+
+
+def test_branches_of_a_served_table_are_refs_that_engines_continue(served: Served) -> None:
+    served.engine_appends(1)
+    branch = served.table.branch("audit")
+    branch.create(max_ref_age_millis=1000)
+    branch.add_files(served.file("a.parquet", 2))
+    assert served.rows() == served.rows_of_engine() == [1]
+    ref = served.engine().refs()["audit"]
+    assert (ref.snapshot_ref_type.value, ref.max_ref_age_ms) == ("branch", 1000)
+    assert served.rows_of_engine(ref.snapshot_id) == [1, 2]
+    assert sorted(branch.at().to_arrow()["id"].to_pylist()) == [1, 2]
+    rows = pa.Table.from_pylist([{"id": 3, "day": "x"}], ARROW)
+    served.engine().append(rows, branch="audit")
+    branch.fast_forward()
+    assert served.rows() == served.rows_of_engine() == [1, 2, 3]
+    branch.rollback(snapshot=ref.snapshot_id)
+    assert sorted(branch.at().to_arrow()["id"].to_pylist()) == [1, 2]
+    branch.reset()
+    assert sorted(branch.at().to_arrow()["id"].to_pylist()) == [1, 2, 3]
+    branch.delete()
+    assert [*served.engine().refs()] == ["main"]
+    with pytest.raises(ledger.NotFoundError, match="audit"):
+        branch.add_files(served.file("b.parquet", 4))
+
+
+def changes_of_metadata(served: Served) -> dict[str, Callable[[], Any]]:
+    table = served.table
+    return {
+        "add": lambda: table.alter([ledger.AddColumn(("note",), "STRING")]),
+        "rename": lambda: table.alter([ledger.RenameColumn(("note",), "remark")]),
+        "back": lambda: table.alter([ledger.RenameColumn(("remark",), "note")]),
+        "widen": lambda: table.alter([ledger.DropColumn(("note",))]),
+        "option": lambda: table.alter([ledger.SetOption("k", "v")]),
+        "no option": lambda: table.alter([ledger.RemoveOption("k")]),
+        "comment": lambda: table.alter([ledger.UpdateComment("about")]),
+        "spec": lambda: table.update_spec().add_field("day").commit(),
+        "order": lambda: table.replace_sort_order().asc("id").commit(),
+        "tag": lambda: table.create_tag("t", time_retained_millis=5000),
+        "retag": lambda: table.replace_tag("t"),
+        "untag": lambda: table.delete_tag("t"),
+    }
+
+
+def test_each_change_of_metadata_is_loaded_by_engines_which_continue(served: Served) -> None:
+    served.engine_appends(1)
+    rows, number = [1], 1
+    for name, change in changes_of_metadata(served).items():
+        before = served.engine().metadata
+        change()
+        after = served.engine().metadata
+        assert after != before, name
+        assert load(handle_of(served.table), served.table.state).metadata.table_uuid
+        number += 1
+        served.engine_appends(number)
+        rows.append(number)
+        assert served.rows() == served.rows_of_engine() == rows, name
+
+
+def test_a_schema_that_the_table_had_before_keeps_its_id(served: Served) -> None:
+    first = served.engine().metadata.current_schema_id
+    served.table.alter([ledger.RenameColumn(("day",), "date")])
+    assert served.engine().metadata.current_schema_id == first + 1
+    served.table.alter([ledger.RenameColumn(("date",), "day")])
+    metadata = served.engine().metadata
+    assert (metadata.current_schema_id, len(metadata.schemas)) == (first, 2)
+
+
+def test_expired_snapshots_leave_the_metadata_and_its_log_as_iceberg_says(served: Served) -> None:
+    for each in range(4):
+        served.engine_appends(each)
+    ids = [each.snapshot_id for each in served.engine().snapshots()]
+    served.table.create_tag("kept", snapshot=ids[0])
+    served.table.expire_snapshots(before=ids[2])
+    metadata = served.engine().metadata
+    assert [each.snapshot_id for each in metadata.snapshots] == [ids[0], *ids[2:]]
+    assert [each.snapshot_id for each in metadata.snapshot_log] == ids[2:]
+    served.engine_appends(9)
+    assert served.rows() == served.rows_of_engine() == [0, 1, 2, 3, 9]
+
+
+def test_row_ids_of_version_3_are_assigned_and_kept(tmp_path: Path) -> None:
+    served = Served.created(tmp_path, version=3)
+    one, two = served.file("1.parquet", 1, 2), served.file("2.parquet", 3)
+    served.table.add_files([one, two])
+    served.table.add_files(served.file("3.parquet", 4, 5, 6))
+    served.table.delete_files(one)
+    loaded = load(handle_of(served.table), served.table.state).metadata
+    assert [(each.first_row_id, each.added_rows) for each in loaded.snapshots] == [
+        (0, 3),
+        (3, 3),
+        (6, 0),
+    ]
+    assert loaded.next_row_id == 6
+    kept = {each.path.rpartition("/")[2]: each.first_row_id for each in served.table.at().files}
+    assert kept == {"2.parquet": 2, "3.parquet": 3}
+    assert served.rows() == [3, 4, 5, 6]
+
+
+def test_files_without_field_ids_are_found_by_the_name_mapping(served: Served) -> None:
+    path = Path(served.table.location.removeprefix("file://")) / "plain.parquet"
+    parquet.write_table(pa.Table.from_pylist([{"id": 5, "day": "x"}], ARROW), path)
+    served.table.add_files(str(path))
+    assert "schema.name-mapping.default" in served.engine().properties
+    served.table.alter([ledger.RenameColumn(("id",), "number")])
+    assert served.engine().scan().to_arrow()["number"].to_pylist() == [5]
+
+
+def test_a_snapshot_takes_only_what_iceberg_has(served: Served) -> None:
+    new = (FileChange(path="a.parquet", record_count=1, file_size_in_bytes=9, field_ids=True),)
+    plan = ledger.SnapshotPlan("APPEND", new, facts={"watermark": 5})
+    with pytest.raises(ledger.InvalidChangeError, match="watermark"):
+        served.table.commit_snapshot(plan)
+    named = {"snapshot_properties": {"wap.id": "7"}}
+    served.table.commit_snapshot(ledger.SnapshotPlan("APPEND", new, facts=named))
+    assert served.engine().current_snapshot().summary["wap.id"] == "7"
