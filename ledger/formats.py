@@ -44,6 +44,7 @@ Part = Literal[
     "importer",
     "import_command",
     "engine_files",
+    "referenced_files",
     "promoter",
     "engine_manifests",
     "engine_writes",
@@ -70,6 +71,9 @@ Each gets a table as its `TableHandle` and a ledger as its `LedgerHandle`, never
 - `import_command`: a function that adds a subcommand to `lakeledger import`;
 - `engine_files`: a function from a table imported from the format and a state of it to the live
   files that its engines' manifests list, for `TableAt.files` and `TableAt.plan`;
+- `referenced_files`: for `lakeledger maintain`, a function from a state of a table imported from
+  the format, and a function that reads a file by its URL, to the URLs of all files that the state
+  references besides those in the log, each after the files that only it lists;
 - `promoter`: transfers ownership of an imported table to the ledger, for `Ledger.promote`;
 - `engine_manifests`: reads its engines' manifest lists and manifests for statistics: a
   `projections.statistics.engine_files.EngineManifests`;

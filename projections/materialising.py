@@ -425,6 +425,23 @@ class Materialisation(Generic[P]):
         outputs = outputs_of(table)
         return any(True for folder in self.format.folders for _ in outputs.paths(folder))
 
+    def files(self, table: TableHandle) -> tuple[str, ...]:
+        """Return the paths, below a table's location, of the files that the ledger projected.
+
+        Includes files that are retained for earlier readers. The files that name others come
+        last, so that deleting them in this order can be interrupted.
+
+        Raises:
+            UnsupportedError: The format cannot express the table any more.
+        """
+        saved = self.position(table)
+        if saved.version < 0:
+            return ()
+        outputs, at = outputs_of(table), target_state(table, saved.version)
+        found = {*self.expected(table, version=saved.version), *self.format.projected(outputs, at)}
+        found |= {*saved.garbage, *self._pending_deletes(table).paths(), *self.format.hints}
+        return tuple(sorted(found, reverse=True))
+
     def freshness(self, table: TableHandle) -> Lag:
         """Return the lag of a table's files behind the log."""
         saved, newest = self.position(table), target_state(table, None).version

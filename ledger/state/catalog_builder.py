@@ -552,7 +552,9 @@ def _sort_by_identifier(entries: dict[Identifier, _V]) -> dict[Identifier, _V]:
 
 ABOUT_TABLES: Final = frozenset(
     kind_of(each)
-    for each in (TableCreated, TableRenamed, TableDropped, TableUndropped, LedgerCopied)
+    for each in (
+        *(TableCreated, TableRenamed, TableDropped, TableUndropped, TablePurged, LedgerCopied),
+    )
 )
 """The kinds of events that affect `LiveOrDroppedTables`; commits without them can be skipped."""
 
@@ -569,6 +571,7 @@ class LiveOrDroppedTable:
             milliseconds; oldest first.
         dropped_millis: When it was dropped from the catalog, Unix milliseconds; None while it
             exists.
+        is_purged: True once it was recorded that its files are deleted.
     """
 
     table_id: str
@@ -576,6 +579,7 @@ class LiveOrDroppedTable:
     created_version: int
     names: tuple[tuple[int, Identifier], ...]
     dropped_millis: int | None = None
+    is_purged: bool = False
 
     @property
     def identifier(self) -> Identifier:
@@ -634,6 +638,8 @@ class LiveOrDroppedTables:
             known[event.table_id] = evolve(old, names=(*old.names, named))
         elif isinstance(event, TableDropped):
             known[event.table_id] = evolve(known[event.table_id], dropped_millis=now)
+        elif isinstance(event, TablePurged):
+            known[event.table_id] = evolve(known[event.table_id], is_purged=True)
         elif isinstance(event, TableUndropped):
             old, name = known[event.table_id], identifier_of(event.identifier)
             names = old.names if name == old.identifier else (*old.names, (now, name))

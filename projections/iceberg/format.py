@@ -14,6 +14,7 @@ ICEBERG = LazyFormat(
     importer="projections.iceberg.importing:ICEBERG",
     promoter="projections.iceberg.importing:PROMOTE",
     engine_files="projections.iceberg.engine_files:engine_files",
+    referenced_files="projections.iceberg.referenced_files:referenced_files",
     import_command="projections.iceberg.command:register",
     engine_manifests="projections.iceberg.engine_files:ICEBERG",
     engine_writes="projections.iceberg.served_writes:WRITES",

@@ -155,7 +155,7 @@ class PromotedManifests:
             is_later = origin.added_in[snapshot_id] > origin.promoted_in
             if is_later and not origin.lists_files(snapshot_id):
                 url = engines.list_url(snapshot)
-                found.update(each.path for each in engines.said(engines.body(url), url))
+                found.update(each.path for each in listed_manifests(engines.body(url), url))
         return frozenset(each.removeprefix(place) for each in found if each.startswith(place))
 
     def _engine_manifests(self, state: TableState) -> EngineManifests:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from attrs import frozen
 from cyclopts import Parameter
 
-from ledger.cli.options import LedgerFlags
+from ledger.cli.options import LedgerFlags, read_time
 from ledger.cli.output import Screen
 from ledger.history.garbage import (
     OrphanedFile,
@@ -27,8 +27,10 @@ from ledger.ledger import Ledger
 from ledger.log.codec import digest
 from ledger.log.request import now_millis
 from ledger.model.errors import LedgerError
+from ledger.model.instant import millis
 from ledger.model.messages import moment
 from ledger.opening.context import TableSetting
+from ledger.purge import Purge, plan_purges, run_purge
 from ledger.stores import Store
 from ledger.table_handle import TableHandle, handle_of
 
@@ -37,16 +39,19 @@ _WORDS = {
     "draft": "a temporary file of an interrupted writer",
     "cache": "a cache of a dropped table",
     "values": "personal values of a commit that was never committed",
+    "purged": "a file of a purged table",
 }
 
 
 @frozen
 class _RemovableFile:
-    """Orphaned file with its stream and store."""
+    """Removed file: its stream, store, kind and key, and a time since which it is not needed."""
 
     stream: str
     store: Store
-    orphan: OrphanedFile
+    kind: str
+    path: str
+    since_millis: int | None
 
 
 @frozen
@@ -64,14 +69,20 @@ def maintain(
     dry_run: Annotated[
         bool, Parameter(negative="", show_default=False, help="Only show the plan.")
     ] = False,
+    purge_older_than: Annotated[
+        str,
+        Parameter(help="Delete files of tables whose drop with --purge is older: 12h, 30d."),
+    ] = "7d",
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Remove orphaned files and seal missing segments; safe with concurrent writers.
 
     Removes temporary files of interrupted writers, lists of file changes that no commit references,
     and caches of dropped tables, each after seven days. A list is removed once the table's newest
-    commit is seven days younger. Logs, checkpoints, referenced files and data files are never
-    removed.
+    commit is seven days younger. Logs, checkpoints and referenced files are never removed.
+
+    Deletes the data and metadata files of tables that were dropped with --purge, if they are in the
+    table's location and no other table references them; then the table cannot be restored any more.
 
     Seals missing segments: Parquet files with 800 commits each, which replay, audit and Spark read
     instead of 800 commit files.
@@ -79,6 +90,7 @@ def maintain(
     Example:
         lakeledger maintain --dry-run
     """
+    purged_before = millis(read_time(purge_older_than))
     lake = place.with_caches().open()
     setting = TableSetting(handle_of(lake).log.store, place.storage_options(), author="")
     removed: list[_RemovableFile] = []
@@ -95,20 +107,42 @@ def maintain(
             for each in orphans:
                 if not dry_run:
                     remove(subject.store, each)
-                removed.append(_RemovableFile(subject.name, subject.store, each))
+                removed.append(_orphan_of_stream(subject, each))
             for segment in missing_segments(subject):
                 if not dry_run:
                     subject.store.replace(segment.path, segment.body)
                 sealed.append(_sealed_segment_of(subject, segment))
             progress(done, len(cataloged_tables) + 1)
+        purges = list(plan_purges(handle_of(lake), purged_before))
+        if not dry_run:
+            purges = [run_purge(handle_of(lake), each) for each in purges]
+        removed += _purged_files(purges)
     document = {
         "dryRun": dry_run,
         "removed": [_removal_document(each) for each in removed],
         "sealed": [_sealed_document(each) for each in sealed],
+        "notPurged": [
+            {"table": str(each.dropped.identifier), "id": each.dropped.table_id, "reason": problem}
+            for each in purges
+            if (problem := each.problem) is not None
+        ],
     }
     place.screen.result(
-        document, lambda to: _print_maintenance(to, removed, sealed, dry_run=dry_run)
+        document, lambda to: _print_maintenance(to, removed, sealed, purges, dry_run=dry_run)
     )
+
+
+def _orphan_of_stream(subject: Subject[Any, Any], orphan: OrphanedFile) -> _RemovableFile:
+    return _RemovableFile(
+        subject.name, subject.store, orphan.sort, orphan.path, orphan.written_millis
+    )
+
+
+def _purged_files(purges: list[Purge]) -> Iterator[_RemovableFile]:
+    for each in purges:
+        name = f"{each.dropped.identifier} (dropped)"
+        for file in each.files:
+            yield _RemovableFile(name, file.store, "purged", file.key, each.dropped.dropped_at)
 
 
 def _streams_with_orphans(
@@ -150,12 +184,11 @@ def _table_orphans(
 
 
 def _removal_document(removed: _RemovableFile) -> dict[str, Any]:
-    orphan = removed.orphan
     facts = {
         "stream": removed.stream,
-        "kind": orphan.sort,
-        "file": f"{removed.store.url}/{orphan.path}",
-        "writtenMillis": orphan.written_millis,
+        "kind": removed.kind,
+        "file": f"{removed.store.url}/{removed.path}",
+        "droppedMillis" if removed.kind == "purged" else "writtenMillis": removed.since_millis,
     }
     return {key: value for key, value in facts.items() if value is not None}
 
@@ -175,22 +208,27 @@ def _sealed_document(sealed: _SealedSegment) -> dict[str, Any]:
 
 
 def _print_maintenance(
-    screen: Screen, removed: list[_RemovableFile], sealed: list[_SealedSegment], *, dry_run: bool
+    screen: Screen,
+    removed: list[_RemovableFile],
+    sealed: list[_SealedSegment],
+    purges: list[Purge],
+    *,
+    dry_run: bool,
 ) -> None:
     done = "would be removed" if dry_run else "removed"
-    counts = Counter(each.orphan.sort for each in removed)
+    counts = Counter(each.kind for each in removed)
     if not removed:
         screen.line(f"nothing {done}")
     for sort, count in counts.items():
         screen.line(f"{done}: {count:,} x {_WORDS[sort]}")
     screen.table(
         ("stream", "since (UTC)", "file"),
-        (
-            (each.stream, moment(each.orphan.written_millis or 0), each.orphan.path)
-            for each in removed
-        ),
+        ((each.stream, moment(each.since_millis or 0), each.path) for each in removed),
     )
     for stream, count in Counter(each.stream for each in sealed).items():
         screen.line(
             f"{'would be sealed' if dry_run else 'sealed'}: {count:,} x a segment of {stream}"
         )
+    for each in purges:
+        if each.problem is not None:
+            screen.line(f"no file of dropped table {each.dropped} was deleted: {each.problem}")

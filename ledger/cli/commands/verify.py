@@ -164,7 +164,7 @@ class _VerificationRun:
             self._verify_projections(table, cataloged.name)
             if verification.state is not None:
                 self._check_freshness(table, cataloged.name)
-        if self.looks_at_data and verification.state is not None:
+        if self.looks_at_data and verification.state is not None and not cataloged.is_purged:
             self._verify_data_files(table, subject, verification.state)
 
     def _verify_data_files(

@@ -71,6 +71,7 @@ class CatalogedTable:
         created_version: The catalog's version that created it.
         digest: The digest of its version 0.
         dropped_millis: Time of its drop, Unix milliseconds; None if it is not dropped.
+        is_purged: True if its files were deleted after its drop.
     """
 
     identifier: Identifier
@@ -79,6 +80,7 @@ class CatalogedTable:
     created_version: int
     digest: str
     dropped_millis: int | None = None
+    is_purged: bool = False
 
     @property
     def is_dropped(self) -> bool:
@@ -118,6 +120,7 @@ class CatalogedTables:
                 each.created_version,
                 self._digests[each.table_id],
                 each.dropped_millis,
+                each.is_purged,
             )
 
     def learn(self, commit: Commit[CatalogEvent]) -> None:

@@ -170,18 +170,20 @@ def _without_message(
 
 
 def drop_table(catalog: IcebergCatalog, call: Call) -> Reply:
-    """Drop a table; no file is deleted."""
+    """Drop a table; no file is deleted, and those of a purge only by a later `maintain`."""
     name = table_of(call)
-    _is_purge_requested(call)
+    purge = _is_purge_requested(call)
     options = commit_options(call, catalog.handle.setting.author, ["dropTable", str(name)])
-    _drop(catalog, name, options)
+    _drop(catalog, name, options, purge=purge)
     return NO_CONTENT
 
 
-def _drop(catalog: IcebergCatalog, name: Identifier, options: CommitOptions) -> None:
+def _drop(
+    catalog: IcebergCatalog, name: Identifier, options: CommitOptions, *, purge: bool
+) -> None:
     entry = catalog.state.tables.get(name)
     try:
-        drop_and_seal(catalog.handle, name, options)
+        drop_and_seal(catalog.handle, name, options, purge=purge)
     except NotFoundError as error:
         raise no_such_table(str(name)) from error
     if entry is not None:
@@ -201,7 +203,7 @@ def unregister_table(catalog: IcebergCatalog, call: Call) -> Reply:
     options = commit_options(call, catalog.handle.setting.author, ["unregisterTable", str(name)])
     table = catalog.table(name)
     reply = table_reply(catalog, table, table.state)
-    _drop(catalog, name, options)
+    _drop(catalog, name, options, purge=False)
     return Reply(200, reply.body)
 
 

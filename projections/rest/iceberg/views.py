@@ -48,7 +48,7 @@ from projections.rest.iceberg.catalog import IcebergCatalog
 from projections.rest.iceberg.errors import after_commit, no_such_namespace
 from projections.rest.iceberg.requests import (
     MESSAGE_PROPERTY,
-    TableName,
+    TableIdentifier,
     commit_options,
     namespace_levels,
     namespace_of,
@@ -85,8 +85,8 @@ class RegisterViewRequest(Struct, rename="kebab"):
 class RenameViewRequest(Struct):
     """The body of a rename."""
 
-    source: TableName
-    destination: TableName
+    source: TableIdentifier
+    destination: TableIdentifier
 
 
 class _LoadViewResult(Struct, rename="kebab"):
@@ -271,7 +271,7 @@ def _name_of(call: Call) -> Identifier:
     Raises:
         RequestError: No view can have the name, so it does not exist.
     """
-    name = TableName(namespace_levels(call), call.values["view"])
+    name = TableIdentifier(namespace_levels(call), call.values["view"])
     if name.identifier is None:
         raise no_such_view(name.text)
     return name.identifier
