@@ -27,7 +27,7 @@ from ledger.files.live import LoggedFileNames
 from ledger.following.files import follow
 from ledger.history.older import (
     TableLog,
-    on_branch,
+    at_branch,
     schema_of_snapshot,
     schemas,
     state_at_snapshot,
@@ -266,11 +266,7 @@ class TableHandle:
             NotFoundError: As for `state_at`, or the branch did not exist.
         """
         then = self.state_at(head, instant)
-        if not then.origin.has_branches and then.owner.kind == "served":
-            heads = {each.name: each for each in then.refs if each.ref_type == "branch"}
-            if branch in heads:
-                return self._state_at_snapshot(then, heads[branch].snapshot_id)[0], then.schema
-        return on_branch(self.log, then, branch), then.schema
+        return at_branch(self.log, then, branch), then.schema
 
     def events(self, first: int = 0, last: int | None = None) -> Iterator[Commit[TableEvent]]:
         """Yield the commits from version `first` to `last` (None: the head), with all their events.

@@ -552,7 +552,7 @@ def test_a_branch_expires_nothing_of_main_nor_of_another_branch() -> None:
     assert table.state == before
 
 
-def test_a_branch_of_a_table_from_iceberg_is_its_sources_and_says_where_it_leads(
+def test_a_branch_of_a_table_from_iceberg_is_read_and_takes_no_changes(
     tmp_path: Path,
 ) -> None:
     theirs = created(tmp_path / "theirs")
@@ -568,8 +568,9 @@ def test_a_branch_of_a_table_from_iceberg_is_its_sources_and_says_where_it_leads
         with pytest.raises(kind, match="import what is new|main only"):
             table.create_branch("new")
         audit = table.branch("audit")
+        assert audit.at().snapshot == table.at(snapshot=first).snapshot
+        assert audit.at().to_arrow().num_rows == 1
         for ask in (
-            audit.at,
             partial(audit.append, [file("b")]),
             partial(audit.delete_files, "b"),
             partial(audit.rollback, snapshot=first),

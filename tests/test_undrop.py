@@ -21,6 +21,7 @@ from ledger import (
     TableDroppedError,
     ViewSchema,
 )
+from ledger.formats import part
 from ledger.stores import Store
 from ledger.table_handle import handle_of
 from tests.faults import Died, DiesAfter, RacesBefore
@@ -291,3 +292,20 @@ def test_racing_drops_restorations_and_creations_have_one_consistent_outcome(
     for each in lake.dropped_tables():
         restored = lake.undrop_table(each.table_id, f"shop.t{len(names)}{each.dropped_version}")
         assert restored.state.table_id == each.table_id
+
+
+@pytest.mark.parametrize("name", ["paimon", "iceberg", "delta"])
+def test_projected_files_follow_a_restored_table_to_its_newest_version(name: str) -> None:
+    lake = lake_on(memory())
+    options = {"ledger.formats": "paimon,iceberg,delta"}
+    table = orders(lake, Schema.of({"id": "INT"}, options=options))
+    table.append([replace(data_file("a.parquet"), partition=())])
+    table.project(name)
+    lake.drop_table("shop.orders")
+    restored = lake.undrop_table("shop.orders", "shop.restored")
+    restored.append([replace(data_file("b.parquet"), partition=())])
+    restored.project(name)
+
+    kept = part(name, "kept")
+    assert kept.freshness(handle_of(restored)).version == restored.state.version
+    assert kept.verify(handle_of(restored)).is_empty

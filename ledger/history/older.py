@@ -110,6 +110,25 @@ def on_branch(log: TableLog, state: TableState, name: str) -> TableState:
     return evolve(state, on_branch=name, snapshot=snapshot, totals=branch.totals)
 
 
+def at_branch(log: TableLog, state: TableState, name: str) -> TableState:
+    """Return a state at the newest snapshot of a branch, for reading.
+
+    Of a table from Iceberg the branches are those of its engines; a state on one of them cannot be
+    told from main's, so that no commit may be planned on it.
+
+    Raises:
+        NotFoundError: There is no branch of that name.
+    """
+    heads = {each.name: each.snapshot_id for each in state.refs if each.ref_type == "branch"}
+    if state.origin.has_branches or name not in heads:
+        return on_branch(log, state, name)
+    found = state.origin.listed_snapshot(heads[name])
+    if found is None:
+        return on_branch(log, state, name)
+    snapshot = found.with_default_schema(state.schema.id)
+    return evolve(state, snapshot=snapshot, totals=found.totals)
+
+
 def _state_at_listed_snapshot(log: TableLog, head: TableState, snapshot_id: int) -> TableState:
     """Return the state after the commit that imported a snapshot, seen at that snapshot."""
     found = head.origin.listed_snapshot(snapshot_id)

@@ -124,8 +124,10 @@ async def _answer(
         reply = Reply(400)
     except Exception as error:  # noqa: BLE001 - each error has an answer
         reply = protocol.answer_error(error, endpoint.effect)
-        if reply.status >= _SERVER_ERROR and not isinstance(error, RequestError):
-            said = f"{type(error).__name__}: {error}"
+        # A request that was rejected for the load of the server has no cause.
+        cause = error.__cause__ if isinstance(error, RequestError) else error
+        if reply.status >= _SERVER_ERROR and cause is not None:
+            said = f"{type(cause).__name__}: {cause}"
             method, path = request.method, request.scope["path"]
             warn(LOGGER, "request_failed", method=method, path=path, error=said)
     _log(request, reply.status, begun_s)

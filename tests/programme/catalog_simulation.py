@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 from attrs import field, frozen
@@ -144,6 +145,9 @@ class Names:
         elif kind in ("dropTable", "dropView"):
             self._release(event["identifier"], event.get("tableId") or event["viewId"])
             self.dropped |= {event["tableId"]} if kind == "dropTable" else set()
+        elif kind == "undropTable":
+            self.dropped.remove(event["tableId"])
+            self._take(event["identifier"], event["tableId"])
 
     def _take(self, name: dict[str, str], holder: str) -> None:
         key = _key(name)
@@ -191,13 +195,14 @@ def check_streams(ran: RanCatalog, names: Names) -> None:
         else:
             assert all(each.outcome != "acknowledged" for each in history.attempts)
         kinds = [e["type"] for c in log for t in c["transactions"] for e in t.get("events", ())]
-        assert "dropTable" not in kinds[:-1], f"{root} goes on after its end"
+        after = {later for kind, later in pairwise(kinds) if kind == "dropTable"}
+        assert after <= {"undropTable"}, f"{root} goes on after its end"
         assert table_id not in names.dropped or kinds[-1] == "dropTable", f"{root} is not sealed"
 
 
 def _without_catalog(commit: dict[str, Any]) -> dict[str, Any]:
     """Return a table's commit without the messages of what the catalog was asked."""
-    both = {"createTable", "dropTable"}
+    both = {"createTable", "dropTable", "undropTable"}
     transactions = [
         {**each, "message": ""} if both & {e["type"] for e in each.get("events", ())} else each
         for each in commit["transactions"]

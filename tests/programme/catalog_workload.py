@@ -39,6 +39,8 @@ from tests.programme.workload import Machine
 DATABASES: Final = ("a", "b")
 NAMES: Final = ("x", "y", "z")
 SCHEMA: Final = Schema.of({"id": "BIGINT"})
+_DROPPED_SINCE: Final = ("created and dropped since", "restored and dropped since")
+"""Errors of calls that were committed, and whose table was dropped before they returned."""
 
 
 @frozen
@@ -163,7 +165,7 @@ class CatalogWriter:
             attempt.outcome, attempt.error = "silent", repr(error)
         except LedgerError as error:
             attempt.outcome, attempt.error = "failed", repr(error)
-            if attempt.kind.startswith("create") and "created and dropped" in str(error):
+            if any(each in str(error) for each in _DROPPED_SINCE):
                 attempt.outcome = "acknowledged"
         else:
             attempt.outcome = "acknowledged"
@@ -200,6 +202,7 @@ class CatalogWriter:
         kinds: list[Callable[[Ledger], Call]] = [
             *[self._create] * 5,
             *[self._drop_table] * 3,
+            *[self._undrop_table] * 2,
             *[self._rename_table] * 3,
             *[self._alter] * 2,
             self._drop_database,
@@ -222,6 +225,12 @@ class CatalogWriter:
     def _drop_table(self, lake: Ledger) -> Call:
         name = self._known(lake, "tables")
         return Call("dropTable", lambda lake, how: lake.drop_table(name, **how))
+
+    def _undrop_table(self, lake: Ledger) -> Call:
+        head = handle_of(lake).log.head
+        dropped = [*head.state.dropped] if head else []
+        known = self.rng.choice(dropped) if dropped and self.rng.random() < 0.5 else self._name()
+        return Call("undropTable", lambda lake, how: lake.undrop_table(known, **how))
 
     def _rename_table(self, lake: Ledger) -> Call:
         old, new = self._known(lake, "tables"), self._name()

@@ -95,6 +95,9 @@ def _keys_of(log: Log) -> dict[str, list[int]]:
                 elif event["type"] == "dropTable":
                     keys["dropTable"].append(commit["version"])
                     keys[f"dropTable {event['tableId']}"].append(commit["version"])
+                elif event["type"] == "undropTable":
+                    # From here on it may end once more.
+                    keys.pop(f"dropTable {event['tableId']}", None)
     return keys
 
 

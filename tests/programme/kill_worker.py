@@ -72,6 +72,14 @@ def drop(root: str, acknowledge: Callable[[str], None]) -> None:
     acknowledge("drop")
 
 
+def undrop(root: str, acknowledge: Callable[[str], None]) -> None:
+    lake = lake_on(LocalStore(root), ticking(LATER))
+    lake.drop_table("shop.orders", message="drop")
+    acknowledge("drop")
+    lake.undrop_table("shop.orders", message="undrop")
+    acknowledge("undrop")
+
+
 def snapshots(root: str, acknowledge: Callable[[str], None]) -> None:
     table = lake_on(LocalStore(root), ticking(LATER)).table("shop.orders")
     asked: dict[str, Callable[..., object]] = {
@@ -108,6 +116,7 @@ WORK: Final = {
     "checkpoint": checkpoint,
     "list": long_list,
     "drop": drop,
+    "undrop": undrop,
     "snapshots": snapshots,
     "catalog": catalog,
 }

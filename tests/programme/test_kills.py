@@ -46,7 +46,9 @@ def examine(root: Path, acknowledged: list[str], case: str) -> int:
     for name in acknowledged:
         FIGURES["lost"] += name not in places
         assert len(places.get(name, [])) == 1, f"{name} is lost"
-        assert case != "drop" or len(catalog.get(name, [])) == 1, f"{name} is half done"
+        assert case not in ("drop", "undrop") or len(catalog.get(name, [])) == 1, (
+            f"{name} is half done"
+        )
     assert all(len(found) == 1 for name, found in places.items() if name), places
     lake = lake_on(LocalStore(root, durable=Durability.NONE), ticking(LATER))
     if log:
@@ -61,7 +63,7 @@ def examine(root: Path, acknowledged: list[str], case: str) -> int:
     try:
         table = lake.table(name)
     except NotFoundError:
-        assert case in ("create", "drop")
+        assert case in ("create", "drop", "undrop")
         return len(log)
     table.alter([SetOption("after", "1")], message="after")
     assert "after" in places_of(read_log(bodies_in(root), ROOT))
@@ -97,6 +99,8 @@ def test_a_kill_at_any_call_that_changes_something_loses_nothing(case: str, tmp_
 
 
 @pytest.mark.skipif(not can_trace(), reason="nobody may trace a process here")
-@pytest.mark.parametrize("case", some(["alter", "create", "drop", "snapshots", "catalog"], 1))
+@pytest.mark.parametrize(
+    "case", some(["alter", "create", "drop", "undrop", "snapshots", "catalog"], 1)
+)
 def test_a_kill_at_any_system_call_loses_nothing(case: str, tmp_path: Path) -> None:
     assert killed_everywhere(case, "any", tmp_path) > 50

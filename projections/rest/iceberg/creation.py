@@ -105,7 +105,7 @@ def register_table(catalog: IcebergCatalog, call: Call) -> Reply:
     served.check_location(catalog.handle, location, "metadata-location")
     if wanted.overwrite:
         raise RequestError(
-            406,
+            400,
             "a registration cannot overwrite a table, whose history would be lost; drop the table "
             "first, or register the file under another name",
         )

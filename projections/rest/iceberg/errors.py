@@ -4,9 +4,9 @@ A status is a statement about the log: 4xx if the request was certainly not appl
 delete their files then, and 5xx if it is unknown. `Retry-After` is never sent: clients send a
 commit again for it.
 
-An idempotency key that was used for another request is answered with 422. The specification names
-no status for it; 409 would make clients retry, and 400 says that the request itself is wrong. A
-rejection is not stored under its key: the same key again is decided on the newest state.
+An idempotency key that was used for another request is answered with 400, the one status that the
+specification has for every operation. A rejection is not stored under its key: the same key again
+is decided on the newest state.
 
 Source: the Iceberg REST catalog specification, IcebergErrorResponse; Java's ErrorHandlers.
 """
@@ -17,7 +17,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
-from ledger.log.request import COMMIT_ID_REUSED
 from ledger.model.errors import (
     AlreadyExistsError,
     CommitConflictError,
@@ -95,8 +94,6 @@ def error_type_of(error: Exception, effect: Effect) -> ErrorType:
     """
     if isinstance(error, RequestError):
         return ErrorType(error.status, error.kind or _TYPES_BY_STATUS.get(error.status, "Error"))
-    if isinstance(error, InvalidInputError) and error.kind == COMMIT_ID_REUSED:
-        return ErrorType(422, _TYPES_BY_STATUS[422])
     found = next((answer for kind, answer in _TYPES if isinstance(error, kind)), INTERNAL)
     if found.status >= _SERVER_ERROR and effect == "write":
         return UNKNOWN_OUTCOME

@@ -49,7 +49,7 @@ def create_namespace(catalog: IcebergCatalog, call: Call) -> Reply:
     wanted = call.decode(CreateNamespaceRequest)
     if len(wanted.namespace) != 1:
         raise RequestError(
-            406,
+            400,
             f"namespace {'.'.join(wanted.namespace)!r} has {len(wanted.namespace)} levels, and a "
             "ledger's have one; create a namespace with one name",
         )

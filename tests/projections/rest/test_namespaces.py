@@ -76,7 +76,7 @@ def test_namespaces_of_several_levels_are_absent_like_unknown_ones(
 def test_namespaces_of_several_levels_cannot_be_created(app: Application) -> None:
     answer = app.post("namespaces", {"namespace": ["a", "b"]})
 
-    assert error_of(answer)[:2] == (406, "UnsupportedOperationException")
+    assert error_of(answer)[:2] == (400, "BadRequestException")
     assert app.lake.databases() == []
 
 

@@ -33,7 +33,7 @@ def catalogs(app: Application) -> tuple[RestCatalog, RestCatalog]:
 def orders(app: Application, *fields: str) -> Table:
     catalog, _ = catalogs(app)
     catalog.create_namespace("shop")
-    table = catalog.create_table("shop.orders", COLUMNS, partition_spec=spec(*fields))
+    table: Table = catalog.create_table("shop.orders", COLUMNS, partition_spec=spec(*fields))
     for first in (0, 4, 8):
         append(table, [row(each) for each in range(first, first + 4)])
     return table
