@@ -46,6 +46,7 @@ from ledger.log.time_travel import at_timestamp, at_version, head_state
 from ledger.model.errors import (
     AlreadyExistsError,
     CommitConflictError,
+    CommitUnknownError,
     InvalidInputError,
     LedgerError,
     NotFoundError,
@@ -431,14 +432,37 @@ class TableHandle:
             context.author, context.message, context.now_millis, self._database_policy()
         )
 
+        head = self.log.head
+        decided_on = -1 if head is None else head.state.version
+
         def checked(state: TableState) -> tuple[TableEvent, ...] | AlreadyCommitted:
+            nonlocal decided_on
+            decided_on = state.version
             events = decide(state)
             if isinstance(events, AlreadyCommitted):
                 return events
             check_recorded_values(events, str(self.identifier))
             return events
 
-        return self.append(EventFunctionIntent(checked, context), request)
+        def is_stale() -> bool:
+            return 0 <= decided_on < self.state.version
+
+        intent = EventFunctionIntent(checked, context)
+        self._check_place_is_recorded()
+        # A rejection, or that nothing changes, counts only on a state read after the call began.
+        try:
+            done = self.append(intent, request)
+        except (CommitUnknownError, StoreError):
+            raise
+        except LedgerError:
+            if not is_stale():
+                raise
+            done = self.append(intent, request)
+        else:
+            if done.repeated and is_stale():
+                done = self.append(intent, request)
+        follow(self)
+        return done
 
     def again(self) -> TableHandle:
         """Return a new handle of the same table, with its own caches."""

@@ -253,18 +253,20 @@ class IcebergOriginBuilder:
         self._set_ref(e.SnapshotRefSet(event.tag_name, ref), version, moment)
 
     def clamp_times(self, latest_millis: int) -> None:
-        """Limit the times that the ledger set to a latest one; the source's stay."""
+        """Limit the times that the ledger set to a latest one; those of others' snapshots stay.
+
+        The log of current snapshots is the ledger's once the table follows no source.
+        """
         self._copy_shared_collections()
         own: SnapshotIdRanges = self._facts["ledger_ids"]
         for key, snapshot in self.snapshots.items():
             if is_id_in_ranges(key, own) and snapshot.timestamp_ms > latest_millis:
                 self.snapshots[key] = replace(snapshot, timestamp_ms=latest_millis)
-        self._logs["snapshot_log"] = deque(
-            replace(each, timestamp_ms=min(each.timestamp_ms, latest_millis))
-            if is_id_in_ranges(each.snapshot_id, own)
-            else each
-            for each in self._logs["snapshot_log"]
-        )
+        if self.is_promoted:
+            self._logs["snapshot_log"] = deque(
+                replace(each, timestamp_ms=min(each.timestamp_ms, latest_millis))
+                for each in self._logs["snapshot_log"]
+            )
         for name, moment in self.tagged_at.items():
             self.tagged_at[name] = min(moment, latest_millis)
 

@@ -76,12 +76,13 @@ def commit_updates(
     required: list[Any] = [
         requirement_from_json(each) if isinstance(each, dict) else each for each in requirements
     ]
-    _check_locations(table, batch)
     now_ms = table.setting.now_millis()
     wanted = [*map(requirement_to_json, required), *map(update_to_json, batch)]
     asked = ["icebergUpdates", wanted]
 
     def decide(state: TableState) -> tuple[TableEvent, ...] | AlreadyCommitted:
+        if state.owner.kind == "served":
+            _check_locations(table, batch)
         events = decide_update_events(
             state, table.location, lambda _: batch, required, now_ms=now_ms
         )

@@ -13,6 +13,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import accumulate
 from typing import Final, Unpack
 from uuid import UUID, uuid5
 from weakref import WeakKeyDictionary
@@ -275,11 +276,27 @@ def _render(
     names = Names(state.table_id)
     base = metadata_of(state, lambda each: f"{table.location}/{names.manifest_list(each)}")
     own = (entries[each] for each in _logged_versions(state))
-    metadata = evolve(
-        base, metadata_log=(*base.metadata_log, *own)[-_most_log_entries(state.schema.options) :]
-    )
+    logged = (*base.metadata_log, *own)[-_most_log_entries(state.schema.options) :]
+    if state.corrections:
+        logged = _entries_in_order(logged, base.last_updated_ms)
+    metadata = evolve(base, metadata_log=logged)
     location = _file_url(state.table_id, state.version, state.schema.options, metadata.location)
     return Loaded(state.version, metadata, location, write_metadata(metadata))
+
+
+def _entries_in_order(
+    entries: Sequence[MetadataLogEntry], latest_ms: int
+) -> tuple[MetadataLogEntry, ...]:
+    """Return entries of a log with no time after a later one's, as readers require.
+
+    Those of versions whose times were corrected since then are ahead.
+    """
+    times = accumulate((each.timestamp_ms for each in reversed(entries)), min, initial=latest_ms)
+    in_order = reversed(list(times)[1:])
+    return tuple(
+        replace(each, timestamp_ms=time_ms)
+        for each, time_ms in zip(entries, in_order, strict=True)
+    )
 
 
 def _logged_versions(state: TableState) -> range:
@@ -322,9 +339,10 @@ def _log_entries(
         return entries
     builder = TableBuilder(at_version(table.log, first))
     entries[first] = _log_entry(state.table_id, builder)
-    for commit in table.events(first + 1, state.version - 1):
-        builder.commit(commit)
-        entries[commit.version] = _log_entry(state.table_id, builder)
+    # As recorded: the fold of an erasable ledger takes commits whose texts are in sidecar files.
+    for read in table.log.commits(first + 1, state.version - 1):
+        builder.commit(read.commit)
+        entries[builder.version] = _log_entry(state.table_id, builder)
     return entries
 
 

@@ -212,9 +212,10 @@ class FromIceberg(Elsewhere):
         super().correctClock(event, moment, commit)
         latest, table = event["trueTimeMillis"], self.imported
         own = [range(first, last + 1) for first, last in table["ledgerSnapshotIds"]]
-        for each in (*table["snapshots"].values(), *table["snapshotLog"]):
-            if any(each["snapshot-id"] in some for some in own):
-                each["timestamp-ms"] = min(each["timestamp-ms"], latest)
+        snapshots = table["snapshots"].values()
+        ours = [each for each in snapshots if any(each["snapshot-id"] in some for some in own)]
+        for each in (*ours, *(table["snapshotLog"] if table["promotedVersion"] >= 0 else ())):
+            each["timestamp-ms"] = min(each["timestamp-ms"], latest)
         table["tagTimes"] = {name: min(at, latest) for name, at in table["tagTimes"].items()}
 
     # Once the ledger owns it
