@@ -963,7 +963,8 @@ class Table:
     ) -> Appended[TableState]:
         """Let engines commit the table's data through a REST catalog server from now on.
 
-        Ids and live files stay. The library can still change metadata, but rejects data files until
+        Ids and live files stay. The library can still change metadata. It commits data of a table
+        from Iceberg as an engine does, and rejects data files of any other table until
         `stop_serving`. Does nothing if the table is served through the protocol already.
 
         Args:

@@ -315,6 +315,7 @@ def test_what_lies_loose_is_what_a_user_holds() -> None:
             "table_handle",
             "table_writes",
             "dropped_tables",
+            "engine_writes",
             "purge",
         ),
     }

@@ -341,6 +341,7 @@ def _check_file_changes(state: TableState, change: SnapshotChange, schema_id: in
     used = {each.spec_id for each in change.files}
     there = (spec_of_id(state.specs, each) for each in used)
     widths = {each.spec_id: len(each.fields) for each in there if each is not None}
+    newest_id = state.origin.highest_schema_id(schema_id)
     seen: set[str] = set()
     for each in change.files:
         if each.kind == "ADD" and isinstance(change, CommitSnapshot):
@@ -352,9 +353,9 @@ def _check_file_changes(state: TableState, change: SnapshotChange, schema_id: in
         if each.path in seen:
             raise InvalidChangeError(f"file {each.path} is named twice in one commit")
         seen.add(each.path)
-        if not 0 <= each.schema_id <= schema_id:
+        if not 0 <= each.schema_id <= newest_id:
             raise InvalidChangeError(
-                f"file {each.path} names schema {each.schema_id}; the newest is {schema_id}"
+                f"file {each.path} names schema {each.schema_id}; the newest is {newest_id}"
             )
         if widths.get(each.spec_id) != len(each.partition):
             known = {spec.spec_id: len(spec.fields) for spec in state.specs}

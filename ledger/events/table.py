@@ -97,7 +97,8 @@ class TablePromoted(Record, frozen=True, tag="promoteTable", kw_only=True):
 class OwnerSet(Record, frozen=True, tag="setOwner", kw_only=True):
     """The table's owner changed.
 
-    `served`: engines commit data through `protocol`, and the library changes metadata only.
+    `served`: engines commit data through `protocol`; the library changes metadata, and commits data
+    as they do, if at all.
     `ledger`: the library commits again, and engines' commits that are based on an older version
     are rejected; `protocol` is absent then. A table that follows a source is promoted first, in
     the same transaction.

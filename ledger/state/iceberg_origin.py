@@ -219,6 +219,10 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
         """See `LedgerNumberedOrigin`."""
         return ListedSchemas(self.schemas, lambda schema_id: self.schema_of(schema_id, newest))
 
+    def highest_schema_id(self, current_id: int) -> int:
+        """See `LedgerNumberedOrigin`; the current schema may be an older one again."""
+        return max(current_id, *self.schemas)
+
     def snapshot_ids(self, state: SnapshotState) -> tuple[int, ...]:
         """Return the ids of the existing snapshots, the last added one first."""
         del state

@@ -198,6 +198,14 @@ class LedgerNumberedOrigin:
         del newest
         return {}
 
+    def highest_schema_id(self, current_id: int) -> int:
+        """Return the highest id of a schema that files can name.
+
+        Args:
+            current_id: The current schema's id.
+        """
+        return current_id
+
     def snapshot_ids(self, state: SnapshotState) -> tuple[int, ...]:
         """Return the ids of the snapshots that can be read, newest first."""
         branch = state.viewed_branch

@@ -1,7 +1,8 @@
 """Owner of a table: the party that commits its data, and the transitions.
 
 `ledger`: the library commits files; `mirrored`: the table follows a source and takes no commits;
-`served`: engines commit data through a server, and the library changes metadata only. A table is
+`served`: engines commit data through a server. The library changes metadata, and commits data only
+as the format's engines do (`ledger.engine_writes`). A table is
 mirrored from its import on, and never again after another owner.
 """
 

@@ -83,7 +83,7 @@ def commit_updates(
     """Commit updates of the Iceberg REST catalog to a table that engines or the ledger own.
 
     Args:
-        table: A table from Iceberg.
+        table: A table from Iceberg, or one that declares it.
         updates: In order, as decoded JSON; see `rest_commit` for what they may change.
         requirements: The conditions under which they are committed, as decoded JSON.
         options: See CommitOptions.
@@ -92,7 +92,8 @@ def commit_updates(
         InvalidInputError: An update or requirement cannot be read, or contradicts the table.
         InvalidChangeError: An update is not allowed here.
         StaleBaseError: A requirement does not hold.
-        UnsupportedError: The table is not from Iceberg, or the ledger has no type for a column.
+        UnsupportedError: The table does not declare Iceberg, or the ledger cannot make it what the
+            updates ask for.
         CommitUnknownError: The store did not answer, so the commit may have been made.
     """
     from ledger.table_handle import handle_of

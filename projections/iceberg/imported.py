@@ -60,6 +60,7 @@ from projections.iceberg.position import FOLDER, HINT, IcebergPosition, Names
 from projections.iceberg.schema_json import schema_to_json
 from projections.iceberg.snapshots import FileAdders
 from projections.iceberg.table_json import write_metadata
+from projections.iceberg.table_metadata import TableMetadata
 from projections.manifest_files.container import read_container
 from projections.materialising import Progress, new_commits
 from projections.outputs import Outputs
@@ -309,20 +310,28 @@ def metadata_of_imported(
     """
     names = Names(state.table_id)
     said = metadata_of(state, lambda each: f"{table.location}/{names.manifest_list(each)}")
+    log = said.metadata_log if metadata_log is None else metadata_log
+    return write_metadata(with_statistics_urls(evolve(said, metadata_log=log), table.location))
 
-    uri = partial(below, table.location)
-    found = evolve(
-        said,
-        metadata_log=said.metadata_log if metadata_log is None else metadata_log,
+
+def with_statistics_urls(metadata: TableMetadata, location: str) -> TableMetadata:
+    """Return metadata whose statistics files have URLs; the ledger names its own by their paths.
+
+    Args:
+        metadata: The metadata.
+        location: The ledger's location of the table.
+    """
+    uri = partial(below, location)
+    return evolve(
+        metadata,
         statistics=tuple(
-            replace(each, statistics_path=uri(each.statistics_path)) for each in said.statistics
+            replace(each, statistics_path=uri(each.statistics_path)) for each in metadata.statistics
         ),
         partition_statistics=tuple(
             replace(each, statistics_path=uri(each.statistics_path))
-            for each in said.partition_statistics
+            for each in metadata.partition_statistics
         ),
     )
-    return write_metadata(found)
 
 
 def render_imported(

@@ -15,7 +15,7 @@ import projections.iceberg.rest_updates as u
 from ledger.decide.table_options import PERSONAL_OPTION, unmatched_mark_names
 from ledger.events import TableEvent
 from ledger.log.request import Appended, CommitOptions, digest_of
-from ledger.model.errors import InvalidChangeError, InvalidInputError, UnsupportedError
+from ledger.model.errors import CommitUnknownError, InvalidChangeError, InvalidInputError, UnsupportedError
 from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.stream import AlreadyCommitted
 from ledger.state.table import TableState
@@ -23,6 +23,7 @@ from ledger.table_handle import TableHandle
 from projections.iceberg.expiry import Retention, expiring
 from projections.iceberg.imported_metadata import differing_fields, metadata_of
 from projections.iceberg.metadata_update import apply_in_steps
+from projections.iceberg.native_commit import commit_native_updates
 from projections.iceberg.position import Names
 from projections.iceberg.rest_events import implied_events, update_events
 from projections.iceberg.rest_updates import (
@@ -54,13 +55,14 @@ def commit_updates(
 
     Engines own a served table, and commit data to it. The data of any other table is committed
     through the ledger: its updates must not add a snapshot, move `main`, or set the location or an
-    encryption key. No update may set an option of the ledger.
+    encryption key. Of a table that is not from Iceberg, they may change columns, properties and
+    tags. No update may set an option of the ledger.
 
     A commit that added one of the updates' snapshots is found by it: the same updates again return
     that commit, for clients without idempotency keys.
 
     Args:
-        table: A table from Iceberg that engines or the ledger own.
+        table: A table that engines or the ledger own, from Iceberg or one that declares it.
         updates: In order, as objects or as decoded JSON.
         requirements: The conditions under which they are committed, as objects or decoded JSON.
         options: See CommitOptions.
@@ -69,7 +71,8 @@ def commit_updates(
         InvalidInputError: An update or requirement cannot be read, or contradicts the table.
         InvalidChangeError: An update is not allowed here.
         StaleBaseError: A requirement does not hold.
-        UnsupportedError: The table is not from Iceberg, or the ledger has no type for a column.
+        UnsupportedError: The table does not declare Iceberg, or the ledger cannot make it what the
+            updates ask for.
         CommitUnknownError: The store did not answer, so the commit may have been made.
     """
     batch = [table_update_from_json(each) if isinstance(each, dict) else each for each in updates]
@@ -79,6 +82,10 @@ def commit_updates(
     now_ms = table.setting.now_millis()
     wanted = [*map(requirement_to_json, required), *map(update_to_json, batch)]
     asked = ["icebergUpdates", wanted]
+    state = table.state if table.log.head is None else table.log.head.state
+    if not isinstance(state.origin, IcebergOrigin):
+        needed = needed_requirements(required, batch)
+        return commit_native_updates(table, batch, needed, asked, options)
 
     def decide(state: TableState) -> tuple[TableEvent, ...] | AlreadyCommitted:
         if state.owner.kind == "served":
@@ -109,18 +116,22 @@ def _check_locations(table: TableHandle, batch: Sequence[TableUpdate]) -> None:
 def _check_same_request(table: TableHandle, version: int, asked: Any) -> None:
     """Check that a commit that added a request's snapshots is a commit of that very request.
 
+    Its files are live, so that a client must not be told that nothing was committed.
+
     Raises:
-        InvalidInputError: It is one of another request.
+        CommitUnknownError: It is one of another request.
     """
     head = table.log.head
     if head is None or version > head.state.version:
         # Not committed yet: the request is decided again once it is.
         return
-    digest = digest_of(asked)
-    if all(each.asked != digest for each in table.log.commit_at(version).transactions):
-        raise InvalidInputError(
+    digest, transactions = digest_of(asked), table.log.commit_at(version).transactions
+    if all(each.asked != digest for each in transactions):
+        raise CommitUnknownError(
             f"version {version} added a snapshot of these updates, with other updates or "
-            "requirements; use a new snapshot id for a new request"
+            "requirements; load the table again, and use a new snapshot id for a new request",
+            transactions[0].id,
+            version,
         )
 
 
@@ -333,7 +344,8 @@ def _check_ledger_owned_parts(before: TableMetadata, after: TableMetadata) -> No
         InvalidChangeError: One is such an update.
     """
     checks: dict[str, bool] = {
-        "add a snapshot; the ledger commits the data, by Table.append": bool(
+        "add a snapshot; the ledger commits the data, by Table.append, until the table is handed "
+        "over to engines (lakeledger serve-table)": bool(
             after.snapshots_by_id.keys() - before.snapshots_by_id.keys()
         ),
         "move or remove main; the ledger's snapshots move it, by Table.append and Table.rollback": (

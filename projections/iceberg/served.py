@@ -27,20 +27,21 @@ from ledger.ledger_writes import create_recorded_table
 from ledger.locations import place_of
 from ledger.log.request import CommitOptions
 from ledger.log.time_travel import at_version
-from ledger.model.errors import InvalidInputError, UnsupportedError
+from ledger.model.errors import DamagedLogError, InvalidInputError, UnsupportedError
 from ledger.model.iceberg_objects import MetadataLogEntry
 from ledger.model.names import Identifier
 from ledger.state.declared_formats import OWN_PREFIX
-from ledger.state.iceberg_origin import IcebergOrigin
+from ledger.state.iceberg_origin import IcebergOrigin, SnapshotIdRanges, is_id_in_ranges
 from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
 from ledger.stores.file_access import resolve_symlinks
 from ledger.table_handle import TableHandle
 from projections.iceberg.differences import counter_change_events, metadata_change_events
 from projections.iceberg.engine_files import EngineManifests
+from projections.iceberg.imported import with_statistics_urls
 from projections.iceberg.imported_metadata import differing_fields, metadata_of
 from projections.iceberg.importing import creation_of
-from projections.iceberg.materialise import ICEBERG
+from projections.iceberg.materialise import ICEBERG, project
 from projections.iceberg.metadata_folder import read_metadata_file
 from projections.iceberg.metadata_update import apply_updates
 from projections.iceberg.position import Names
@@ -55,6 +56,7 @@ from projections.iceberg.table_metadata import (
 )
 from projections.importing.deriving import options_of_properties
 from projections.importing.trial import PlanningState
+from projections.materialising import outputs_of
 
 METADATA_PATH: Final = "write.metadata.path"
 """Property with the folder of a table's metadata files; by default `metadata` in its location."""
@@ -212,31 +214,43 @@ class Loaded:
 
 @define
 class _Written:
-    """Newest version whose metadata file exists, and the entries of it and the ones before."""
+    """Newest version whose metadata file exists.
+
+    Attributes:
+        newest: The version.
+        entries: The entries of it and of the versions before, for metadata logs.
+        ledger_ids: The ids of the ledger's own snapshots whose manifest lists exist.
+    """
 
     newest: Loaded
     entries: dict[int, MetadataLogEntry]
+    ledger_ids: SnapshotIdRanges = ()
 
 
 _written: WeakKeyDictionary[TableHandle, _Written] = WeakKeyDictionary()
 
 
 def load(table: TableHandle, state: TableState) -> Loaded:
-    """Return a version of a served table, whose metadata file exists then.
+    """Return a version of a table, whose metadata file exists then.
+
+    Of a table that the ledger created, or that is from another format, it is the projected one.
 
     Args:
         table: The table.
         state: Its state at that version.
 
     Raises:
-        UnsupportedError: The table is not from Iceberg.
+        UnsupportedError: The table does not declare Iceberg, or Iceberg cannot express it.
         StoreError: The file cannot be written.
     """
     last = _written.get(table)
     if last is not None and last.newest.version == state.version:
         return last.newest
-    if last is None:
-        write_ledger_lists(table, state)
+    if not isinstance(state.origin, IcebergOrigin):
+        return _load_projected(table, state)
+    origin = state.origin
+    if last is None or origin.ledger_ids != last.ledger_ids:
+        write_ledger_lists(table, state, () if last is None else last.ledger_ids)
     entries = _log_entries(table, state, {} if last is None else last.entries)
     made = _render(table, state, entries)
     _write_file(table, made)
@@ -244,11 +258,26 @@ def load(table: TableHandle, state: TableState) -> Loaded:
         _write_earlier_files(table, state, entries)
     if last is None or last.newest.version < state.version:
         entries[state.version] = MetadataLogEntry(made.metadata.last_updated_ms, made.location)
-        _written[table] = _Written(made, entries)
+        _written[table] = _Written(made, entries, origin.ledger_ids)
     return made
 
 
-def write_ledger_lists(table: TableHandle, state: TableState) -> None:
+def _load_projected(table: TableHandle, state: TableState) -> Loaded:
+    version = project(table)
+    if version != state.version:
+        version = project(table, version=state.version)
+    path = Names(state.table_id).metadata(version)
+    body = outputs_of(table).read(path)
+    if body is None:
+        raise DamagedLogError(f"{path} is missing right after it was written; load again", path)
+    made = Loaded(version, read_metadata(body), f"{table.location}/{path}", body)
+    _written[table] = _Written(made, {})
+    return made
+
+
+def write_ledger_lists(
+    table: TableHandle, state: TableState, written: SnapshotIdRanges = ()
+) -> None:
     """Write the manifest lists of the snapshots that the ledger made, unless all exist.
 
     The log holds their files, and engines find them by their lists only.
@@ -256,6 +285,7 @@ def write_ledger_lists(table: TableHandle, state: TableState) -> None:
     Args:
         table: The table.
         state: A state of it.
+        written: The ids of those whose lists are known to exist.
 
     Raises:
         DamagedLogError: A manifest that they need is missing or damaged.
@@ -263,7 +293,11 @@ def write_ledger_lists(table: TableHandle, state: TableState) -> None:
     """
     origin = state.origin_of_kind(IcebergOrigin)
     manifests = EngineManifests.of(table, state)
-    own = [each for key, each in origin.snapshots.items() if origin.lists_files(key)]
+    own = [
+        each
+        for key, each in origin.snapshots.items()
+        if origin.lists_files(key) and not is_id_in_ranges(key, written)
+    ]
     # Projecting new commits writes their lists; only a rebuild finds an older one that is lost.
     for write in (ICEBERG.project, ICEBERG.rebuild):
         if any(table.read_file(manifests.list_url(each)) is None for each in own):
@@ -274,7 +308,8 @@ def _render(
     table: TableHandle, state: TableState, entries: Mapping[int, MetadataLogEntry]
 ) -> Loaded:
     names = Names(state.table_id)
-    base = metadata_of(state, lambda each: f"{table.location}/{names.manifest_list(each)}")
+    said = metadata_of(state, lambda each: f"{table.location}/{names.manifest_list(each)}")
+    base = with_statistics_urls(said, table.location)
     own = (entries[each] for each in _logged_versions(state))
     logged = (*base.metadata_log, *own)[-_most_log_entries(state.schema.options) :]
     if state.corrections:

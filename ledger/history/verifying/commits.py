@@ -404,7 +404,7 @@ class TableFacts:
             yield from file_path_problems(each)
             if each.content_offset is not UNSET and each.stored_at == path:
                 yield f"the deletion vector {excerpt(path)} is not called by where it begins"
-            if each.schema_id > event.schema_id:
+            if each.schema_id > event.schema_id and self._builder.origin.has_ordered_ids:
                 yield f"file {excerpt(path)} names schema {each.schema_id}, after its snapshot's"
             for bounds in (each.lower_bounds, each.upper_bounds):
                 if not isinstance(bounds, UnsetType) and not _are_hex(bounds.values()):

@@ -150,3 +150,32 @@ def test_the_live_files_are_those_of_the_snapshot_that_engines_point_main_to(
     table.start_serving()
     assert served.rows_of_engine() == [*rows, 50]
     assert table.state.totals.record_count == len(rows) + 1
+
+
+@pytest.mark.parametrize("owner", ["ledger", "engines"])
+def test_files_of_a_later_schema_are_deleted_after_the_older_one_is_current_again(
+    owner: str, tmp_path: Path
+) -> None:
+    served = owned_by_engines("promoted", tmp_path)
+    table = served.table
+    if owner == "ledger":
+        table.stop_serving()
+    first = table.state.schema.id
+    table.alter([ledger.RenameColumn(("day",), "date")])
+    table.append(
+        [
+            ledger.FileChange(
+                path=served.file("later.parquet", 8),
+                record_count=1,
+                file_size_in_bytes=9,
+                schema_id=table.state.schema.id,
+                field_ids=True,
+            )
+        ]
+    )
+    table.alter([ledger.RenameColumn(("date",), "day")])
+    assert table.state.schema.id == first
+    table.delete_files(next(each for each in served.paths() if "later" in each))
+    assert served.rows() == [3]
+    table.project("iceberg")
+    assert is_clean(served)

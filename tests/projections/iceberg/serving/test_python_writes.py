@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from attrs import evolve
 from pyarrow import parquet
 from pyiceberg.expressions import AlwaysTrue
 
 import ledger
+import projections.iceberg.rest_updates as u
 from ledger import FileChange
 from ledger.table_handle import handle_of
+from projections.iceberg.expiry import set_ref
+from projections.iceberg.imported_metadata import differing_fields
+from projections.iceberg.metadata_update import apply_updates
+from projections.iceberg.rest_updates import TableUpdate
 from projections.iceberg.served import load
+from projections.iceberg.table_metadata import TableMetadata
 from tests.projections.iceberg.serving.served_table import ARROW, BY_DAY, Served
 
 
@@ -217,34 +224,76 @@ def test_branches_of_a_served_table_are_refs_that_engines_continue(served: Serve
 
 def changes_of_metadata(served: Served) -> dict[str, Callable[[], Any]]:
     table = served.table
+    place = "ROW<street STRING, codes ARRAY<INT>>"
+
+    def expire() -> None:
+        table.expire_snapshots(before=table.state.last_snapshot_id)
+
     return {
-        "add": lambda: table.alter([ledger.AddColumn(("note",), "STRING")]),
+        "add": lambda: table.alter([ledger.AddColumn(("note",), "STRING", "why")]),
+        "nested": lambda: table.alter([ledger.AddColumn(("place",), place)]),
+        "member": lambda: table.alter([ledger.AddColumn(("place", "city"), "STRING")]),
         "rename": lambda: table.alter([ledger.RenameColumn(("note",), "remark")]),
         "back": lambda: table.alter([ledger.RenameColumn(("remark",), "note")]),
-        "widen": lambda: table.alter([ledger.DropColumn(("note",))]),
+        "move": lambda: table.alter([ledger.UpdateColumnPosition(ledger.Move("note", "FIRST"))]),
+        "drop": lambda: table.alter([ledger.DropColumn(("note",))]),
         "option": lambda: table.alter([ledger.SetOption("k", "v")]),
         "no option": lambda: table.alter([ledger.RemoveOption("k")]),
-        "comment": lambda: table.alter([ledger.UpdateComment("about")]),
         "spec": lambda: table.update_spec().add_field("day").commit(),
+        "spec gone": lambda: table.update_spec().remove_field("day").commit(),
         "order": lambda: table.replace_sort_order().asc("id").commit(),
         "tag": lambda: table.create_tag("t", time_retained_millis=5000),
         "retag": lambda: table.replace_tag("t"),
         "untag": lambda: table.delete_tag("t"),
+        "expire": expire,
     }
 
 
-def test_each_change_of_metadata_is_loaded_by_engines_which_continue(served: Served) -> None:
+def property_updates(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[TableUpdate]:
+    new = {key: value for key, value in after.items() if before.get(key) != value}
+    if new:
+        yield u.SetProperties(updates=new)
+    gone = tuple(key for key in before if key not in after)
+    if gone:
+        yield u.RemoveProperties(removals=gone)
+
+
+def updates_between(before: TableMetadata, after: TableMetadata) -> Iterator[TableUpdate]:
+    """Yield the updates by which an engine asks for the same change."""
+    if after.schema != before.schema:
+        if after.current_schema_id not in before.schemas_by_id:
+            yield u.AddSchema(schema=after.schema)
+        yield u.SetCurrentSchema(schema_id=after.current_schema_id)
+    if after.spec != before.spec:
+        if after.default_spec_id not in before.specs_by_id:
+            yield u.AddSpec(spec=after.spec)
+        yield u.SetDefaultSpec(spec_id=after.default_spec_id)
+    if after.sort_order != before.sort_order:
+        yield u.AddSortOrder(sort_order=after.sort_order)
+        yield u.SetDefaultSortOrder(sort_order_id=-1)
+    yield from property_updates(before.properties, after.properties)
+    for name, ref in after.refs.items():
+        if before.refs.get(name) != ref:
+            yield set_ref(name, ref)
+    yield from (u.RemoveSnapshotRef(ref_name=e) for e in before.refs if e not in after.refs)
+    removed = tuple(e for e in before.snapshots_by_id if e not in after.snapshots_by_id)
+    if removed:
+        yield u.RemoveSnapshots(snapshot_ids=removed)
+
+
+def test_each_change_of_metadata_is_that_of_an_engine_which_then_continues(served: Served) -> None:
     served.engine_appends(1)
-    rows, number = [1], 1
+    handle, rows = handle_of(served.table), [1]
     for name, change in changes_of_metadata(served).items():
-        before = served.engine().metadata
+        before = load(handle, handle.state).metadata
         change()
-        after = served.engine().metadata
-        assert after != before, name
-        assert load(handle_of(served.table), served.table.state).metadata.table_uuid
-        number += 1
-        served.engine_appends(number)
-        rows.append(number)
+        after = load(handle, handle.state).metadata
+        updates = [*updates_between(before, after)]
+        wanted = apply_updates(before, updates, now_ms=after.last_updated_ms)
+        assert updates, name
+        assert differing_fields(wanted, evolve(after, metadata_log=wanted.metadata_log)) == [], name
+        rows.append(len(rows) + 1)
+        served.engine_appends(rows[-1])
         assert served.rows() == served.rows_of_engine() == rows, name
 
 
