@@ -7,6 +7,7 @@ last metadata file.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from uuid import UUID, uuid5
 
 from attrs import evolve, field, frozen
@@ -18,6 +19,9 @@ from projections.outputs import PositionFile
 
 FOLDER = "metadata"
 """The folder with the projected files."""
+
+METADATA_PATH = "write.metadata.path"
+"""Property with the folder of the metadata files of an engine's table or view."""
 
 HINT = "metadata/version-hint.text"
 """The hint that holds the version of a Hadoop table's newest metadata file."""
@@ -101,6 +105,28 @@ class Names:
     def sync_marker(self, path: str) -> bytes:
         """Return the sync marker between a file's Avro blocks."""
         return self.uuid(path).bytes
+
+
+def metadata_folder(properties: Mapping[str, str], location: str) -> str:
+    """Return the URL of the folder of an engine's metadata files.
+
+    Args:
+        properties: The properties of the table or view.
+        location: Its location in Iceberg's metadata.
+
+    Example:
+        >>> metadata_folder({}, "s3://lake/t")
+        's3://lake/t/metadata'
+    """
+    return properties.get(METADATA_PATH, "").rstrip("/") or f"{location}/{FOLDER}"
+
+
+def metadata_file_url(
+    table_id: str, version: int, properties: Mapping[str, str], location: str
+) -> str:
+    """Return the URL of the metadata file of a served table's version; no other file has it."""
+    name = f"{version:05d}-{uuid5(UUID(table_id), f'served {version}')}.metadata.json"
+    return f"{metadata_folder(properties, location)}/{name}"
 
 
 def is_projected_metadata_file(path: str) -> bool:

@@ -6,15 +6,12 @@ Source: the Iceberg table specification, "Snapshots", "Manifest Lists" and "Mani
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final
-from uuid import UUID, uuid5
 
 from ledger.model.errors import DamagedLogError
 from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.table import TableState
+from projections.iceberg.position import METADATA_PATH, metadata_file_url
 from projections.manifest_files.container import read_container, translating_decoder_errors
-
-_METADATA_PATH: Final = "write.metadata.path"
 
 
 def referenced_files(state: TableState, read: Callable[[str], bytes | None]) -> Iterator[str]:
@@ -70,10 +67,12 @@ def _paths_in(body: bytes | None, url: str, *keys: str) -> Iterator[str]:
 
 
 def _served_metadata_files(state: TableState, origin: IcebergOrigin) -> Iterator[str]:
-    """Yield the metadata file of each version of a served table; its name follows from these."""
-    table_id = UUID(state.table_id)
-    folders = {f"{origin.location}/metadata", state.schema.options.get(_METADATA_PATH, "")}
-    for folder in sorted(each.rstrip("/") for each in folders if each):
-        for version in range(state.version + 1):
-            name = uuid5(table_id, f"served {version}")
-            yield f"{folder}/{version:05d}-{name}.metadata.json"
+    """Yield the metadata file of each version of a served table, in all folders that it may have.
+
+    A table may have had other folders before; those files are not its own any more.
+    """
+    options = state.schema.options
+    for version in range(state.version + 1):
+        yield metadata_file_url(state.table_id, version, options, origin.location)
+        if METADATA_PATH in options:
+            yield metadata_file_url(state.table_id, version, {}, origin.location)

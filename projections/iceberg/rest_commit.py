@@ -15,7 +15,12 @@ import projections.iceberg.rest_updates as u
 from ledger.decide.table_options import PERSONAL_OPTION, unmatched_mark_names
 from ledger.events import TableEvent
 from ledger.log.request import Appended, CommitOptions, digest_of
-from ledger.model.errors import CommitUnknownError, InvalidChangeError, InvalidInputError, UnsupportedError
+from ledger.model.errors import (
+    CommitUnknownError,
+    InvalidChangeError,
+    InvalidInputError,
+    UnsupportedError,
+)
 from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.stream import AlreadyCommitted
 from ledger.state.table import TableState
@@ -24,7 +29,7 @@ from projections.iceberg.expiry import Retention, expiring
 from projections.iceberg.imported_metadata import differing_fields, metadata_of
 from projections.iceberg.metadata_update import apply_in_steps
 from projections.iceberg.native_commit import commit_native_updates
-from projections.iceberg.position import Names
+from projections.iceberg.position import METADATA_PATH, Names
 from projections.iceberg.rest_events import implied_events, update_events
 from projections.iceberg.rest_updates import (
     TableRequirement,
@@ -36,7 +41,7 @@ from projections.iceberg.rest_updates import (
     update_to_json,
 )
 from projections.iceberg.schema_rebase import rebase_added_columns
-from projections.iceberg.served import METADATA_PATH, check_location
+from projections.iceberg.served import check_location
 from projections.iceberg.table_metadata import TableMetadata
 from projections.importing.trial import PlanningState
 

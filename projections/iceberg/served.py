@@ -14,8 +14,7 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate
-from typing import Final, Unpack
-from uuid import UUID, uuid5
+from typing import Unpack
 from weakref import WeakKeyDictionary
 
 from attrs import define, evolve, frozen
@@ -44,10 +43,10 @@ from projections.iceberg.importing import creation_of
 from projections.iceberg.materialise import ICEBERG, project
 from projections.iceberg.metadata_folder import read_metadata_file
 from projections.iceberg.metadata_update import apply_updates
-from projections.iceberg.position import Names
+from projections.iceberg.position import METADATA_PATH, Names, metadata_file_url
 from projections.iceberg.rest_updates import TableUpdate, update_to_json
 from projections.iceberg.schema_json import integer_property
-from projections.iceberg.table_json import write_metadata
+from projections.iceberg.table_json import read_metadata, write_metadata
 from projections.iceberg.table_metadata import (
     DEFAULT_PREVIOUS_VERSIONS,
     PREVIOUS_VERSIONS,
@@ -57,9 +56,6 @@ from projections.iceberg.table_metadata import (
 from projections.importing.deriving import options_of_properties
 from projections.importing.trial import PlanningState
 from projections.materialising import outputs_of
-
-METADATA_PATH: Final = "write.metadata.path"
-"""Property with the folder of a table's metadata files; by default `metadata` in its location."""
 
 
 def create_table(
@@ -315,7 +311,9 @@ def _render(
     if state.corrections:
         logged = _entries_in_order(logged, base.last_updated_ms)
     metadata = evolve(base, metadata_log=logged)
-    location = _file_url(state.table_id, state.version, state.schema.options, metadata.location)
+    location = metadata_file_url(
+        state.table_id, state.version, state.schema.options, metadata.location
+    )
     return Loaded(state.version, metadata, location, write_metadata(metadata))
 
 
@@ -329,8 +327,7 @@ def _entries_in_order(
     times = accumulate((each.timestamp_ms for each in reversed(entries)), min, initial=latest_ms)
     in_order = reversed(list(times)[1:])
     return tuple(
-        replace(each, timestamp_ms=time_ms)
-        for each, time_ms in zip(entries, in_order, strict=True)
+        replace(each, timestamp_ms=time_ms) for each, time_ms in zip(entries, in_order, strict=True)
     )
 
 
@@ -345,22 +342,6 @@ def _most_log_entries(options: Mapping[str, str]) -> int:
     with suppress(InvalidInputError):
         return max(1, integer_property(options, PREVIOUS_VERSIONS, DEFAULT_PREVIOUS_VERSIONS))
     return DEFAULT_PREVIOUS_VERSIONS
-
-
-def _file_url(table_id: str, version: int, options: Mapping[str, str], location: str) -> str:
-    """Return the URL of a version's metadata file; no other table or version has it."""
-    folder = metadata_folder(options, location)
-    return f"{folder}/{version:05d}-{uuid5(UUID(table_id), f'served {version}')}.metadata.json"
-
-
-def metadata_folder(options: Mapping[str, str], location: str) -> str:
-    """Return the URL of the folder of a table's metadata files.
-
-    Args:
-        options: The table's options.
-        location: Iceberg's location of the table.
-    """
-    return options.get(METADATA_PATH, "").rstrip("/") or f"{location}/metadata"
 
 
 def _log_entries(
@@ -384,7 +365,7 @@ def _log_entries(
 def _log_entry(table_id: str, builder: TableBuilder) -> MetadataLogEntry:
     origin = builder.origin
     location = origin.location if isinstance(origin, IcebergOrigin) else ""
-    url = _file_url(table_id, builder.version, builder.schema.options, location)
+    url = metadata_file_url(table_id, builder.version, builder.schema.options, location)
     return MetadataLogEntry(builder.effective_millis, url)
 
 

@@ -31,9 +31,9 @@ from ledger.model.names import Identifier
 from ledger.state.catalog import CatalogState, ViewEntry
 from ledger.state.iceberg_view import IcebergView, fold_view_updates
 from ledger.stores.file_access import resolve_symlinks
+from projections.iceberg.position import METADATA_PATH
 from projections.iceberg.served import check_location
 from projections.iceberg.view_metadata import (
-    METADATA_PATH,
     ViewMetadata,
     metadata_of_iceberg_view,
     read_view_metadata,

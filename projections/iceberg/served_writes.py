@@ -46,9 +46,10 @@ from ledger.state.table import TableState
 from ledger.table_handle import TableHandle
 from projections.iceberg import expiry
 from projections.iceberg.engine_files import EngineManifests
+from projections.iceberg.position import metadata_folder
 from projections.iceberg.rest_commit import decide_update_events
 from projections.iceberg.rest_updates import TableUpdate
-from projections.iceberg.served import metadata_folder, write_ledger_lists
+from projections.iceberg.served import write_ledger_lists
 from projections.iceberg.snapshot_writing import SnapshotBase, SnapshotWriter
 from projections.iceberg.table_metadata import SEQUENCES_SINCE, TableMetadata
 

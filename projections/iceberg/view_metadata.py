@@ -40,6 +40,7 @@ from ledger.state.catalog import ViewEntry
 from ledger.state.iceberg_view import COMMENT_PROPERTY, DEFAULT_DIALECT, IcebergView
 from projections.iceberg.imported_metadata import ledger_schema, source_schema
 from projections.iceberg.metadata_schema import Schema
+from projections.iceberg.position import metadata_folder
 from projections.iceberg.schema_json import (
     decode_record,
     encode_record,
@@ -50,7 +51,6 @@ from projections.iceberg.schema_json import (
 from projections.iceberg.table_facts import iceberg_column
 
 VIEW_FORMAT_VERSION: Final = 1
-METADATA_PATH: Final = "write.metadata.path"
 
 SCHEMA_RULES: Final = 3
 """The format version of tables whose types and defaults schemas of views may have."""
@@ -165,9 +165,9 @@ def view_metadata_location(metadata: ViewMetadata, content: bytes) -> str:
         metadata: The metadata; property `write.metadata.path` names the folder, if it is set.
         content: Its file's bytes.
     """
-    folder = metadata.properties.get(METADATA_PATH) or f"{metadata.location}/metadata"
+    folder = metadata_folder(metadata.properties, metadata.location)
     name = uuid.UUID(bytes=hashlib.sha256(content).digest()[:16])
-    return f"{folder.rstrip('/')}/{metadata.current_version_id:05}-{name}.metadata.json"
+    return f"{folder}/{metadata.current_version_id:05}-{name}.metadata.json"
 
 
 def view_metadata_of(entry: ViewEntry, home: str) -> ViewMetadata:
