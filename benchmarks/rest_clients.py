@@ -197,6 +197,8 @@ def commit_for(uri: str, pid: int, tables: Sequence[str], *, clients: int, secon
     for each in threads:
         each.join()
     took, used = time.perf_counter() - start, process_cpu_s(pid) - cpu
+    # The server may have closed a connection that was idle meanwhile.
+    reader.close()
     now = {table: reader.load(table)["properties"] for table in tables}
     for client in (reader, *(each.client for each in writers)):
         client.close()

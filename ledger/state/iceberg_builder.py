@@ -310,6 +310,12 @@ class IcebergOriginBuilder:
         for each in event.schema_ids:
             _remove_entry(self.schemas, each, "schema")
 
+    def _add_engine_snapshot(self, event: e.SnapshotAdded, version: int, moment: int) -> None:
+        number = event.snapshot.snapshot_id
+        if is_id_in_ranges(number, self._facts["ledger_ids"]):
+            raise _contradiction_error(f"snapshot id {number} is that of a snapshot of the ledger")
+        self._apply_snapshot_added(event, version, moment)
+
     def _apply_snapshot_added(self, event: e.SnapshotAdded, version: int, _moment: int) -> None:
         snapshot = event.snapshot
         if snapshot.snapshot_id in self.snapshots:
@@ -424,7 +430,7 @@ class IcebergOriginBuilder:
     _RULES: ClassVar[dict[type, Callable[[IcebergOriginBuilder, Any, int, int], None]]] = {
         e.SchemaAdded: _apply_schema_added,
         e.SchemasRemoved: _remove_schemas,
-        e.SnapshotAdded: _apply_snapshot_added,
+        e.SnapshotAdded: _add_engine_snapshot,
         e.SnapshotsRemoved: _remove_snapshots,
         e.SnapshotRefSet: _set_ref,
         e.SnapshotRefRemoved: _remove_ref,

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
+import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
 
@@ -314,6 +315,9 @@ def metadata_of_imported(
     return write_metadata(with_statistics_urls(evolve(said, metadata_log=log), table.location))
 
 
+_has_scheme = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:").match
+
+
 def with_statistics_urls(metadata: TableMetadata, location: str) -> TableMetadata:
     """Return metadata whose statistics files have URLs; the ledger names its own by their paths.
 
@@ -321,7 +325,11 @@ def with_statistics_urls(metadata: TableMetadata, location: str) -> TableMetadat
         metadata: The metadata.
         location: The ledger's location of the table.
     """
-    uri = partial(below, location)
+
+    def uri(path: str) -> str:
+        # An engine's URL may have a scheme that the ledger does not know.
+        return path if _has_scheme(path) else below(location, path)
+
     return evolve(
         metadata,
         statistics=tuple(

@@ -241,6 +241,11 @@ def _commit_of_snapshots(
                 raise InvalidInputError(
                     f"the table has another snapshot {wanted.snapshot_id}; use a new id"
                 )
+            if origin.lists_files(wanted.snapshot_id):
+                raise InvalidInputError(
+                    f"the ledger made snapshot {wanted.snapshot_id} of this table once; use a new "
+                    "id"
+                )
     return None
 
 

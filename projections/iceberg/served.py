@@ -356,7 +356,8 @@ def _log_entries(
     builder = TableBuilder(at_version(table.log, first))
     entries[first] = _log_entry(state.table_id, builder)
     # As recorded: the fold of an erasable ledger takes commits whose texts are in sidecar files.
-    for read in table.log.commits(first + 1, state.version - 1):
+    following = table.log.commits(first + 1, state.version - 1) if first + 1 < state.version else ()
+    for read in following:
         builder.commit(read.commit)
         entries[builder.version] = _log_entry(state.table_id, builder)
     return entries

@@ -1,4 +1,4 @@
-"""Writes of data and branches to a table that engines own, by the library.
+"""Writes of data to a table that engines own, by the library.
 
 A list of files becomes a snapshot of the engines' kind: manifests and a manifest list are written
 first, then `addSnapshot` and `setSnapshotRef` are committed as a request of an engine is. On each
@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
-from weakref import WeakKeyDictionary
 
-from attrs import Factory, define, frozen
+from attrs import Factory, define
 from msgspec.structs import replace
 
 import projections.iceberg.rest_updates as u
@@ -24,21 +23,17 @@ from ledger.decide.format_rules import refuse_unresolvable_names
 from ledger.decide.name_mapping import NAME_MAPPING, learn_names, named_parts
 from ledger.decide.snapshots import is_read_by_name, snapshot_listing_facts
 from ledger.decide.table_options import MarkedColumns
-from ledger.engine_writes import BranchRetention, EngineWrites
+from ledger.engine_writes import EngineWrites
 from ledger.files.snapshot_plan import SnapshotPlan
 from ledger.formats import INSTALLED
-from ledger.locations import FileNames
 from ledger.log.request import Appended, CommitOptions
 from ledger.model.errors import (
-    AlreadyExistsError,
     CommitConflictError,
     InvalidChangeError,
-    InvalidInputError,
     NotFoundError,
 )
 from ledger.model.file_change import FileChange
 from ledger.model.iceberg_objects import MAIN, IcebergSnapshot, SnapshotRef
-from ledger.model.instant import Instant
 from ledger.model.types import LONG_MAX
 from ledger.state.iceberg_origin import IcebergOrigin, summary_after
 from ledger.state.stream import AlreadyCommitted
@@ -50,80 +45,19 @@ from projections.iceberg.position import metadata_folder
 from projections.iceberg.rest_commit import decide_update_events
 from projections.iceberg.rest_updates import TableUpdate
 from projections.iceberg.served import write_ledger_lists
+from projections.iceberg.served_branches import (
+    branch_head,
+    commit_decided,
+    delete_branch,
+    fast_forward,
+    served_origin,
+    set_branch,
+)
+from projections.iceberg.served_files import ManifestFiles
 from projections.iceberg.snapshot_writing import SnapshotBase, SnapshotWriter
 from projections.iceberg.table_metadata import SEQUENCES_SINCE, TableMetadata
 
 _PROPERTIES: Final = "snapshot_properties"
-_MOST_KEPT: Final = 100_000
-"""Maximum number of live files cached per table, so that the next commit reads new manifests."""
-
-_Files = tuple[FileChange, ...]
-_known_files: WeakKeyDictionary[TableHandle, dict[str, _Files]] = WeakKeyDictionary()
-"""Live files by the URL of their manifest, of the newest snapshot read."""
-
-
-@frozen
-class ManifestFiles:
-    """The live files of one snapshot, as its manifests list them; see `ListedFiles`.
-
-    Attributes:
-        names: The normalization of the table's file names.
-        by_manifest: The files of each manifest, by its URL.
-    """
-
-    names: FileNames
-    by_manifest: Mapping[str, _Files]
-
-    @classmethod
-    def of(
-        cls, table: TableHandle, manifests: EngineManifests, snapshot: IcebergSnapshot | None
-    ) -> ManifestFiles:
-        """Return the files of a snapshot; there are none without one."""
-        known, structs = _known_files.get(table, {}), manifests.structs()
-        listed = () if snapshot is None else manifests.listed(snapshot)
-        found = {
-            each.path: known.get(each.path) or tuple(manifests.files_of_manifest(each, structs))
-            for each in listed
-        }
-        if sum(map(len, found.values())) <= _MOST_KEPT:
-            _known_files[table] = found
-        return cls(table.live.names, found)
-
-    def __iter__(self) -> Iterator[FileChange]:
-        for each in self.by_manifest.values():
-            yield from each
-
-    def live_files_at_state(self, state: TableState) -> dict[str, FileChange]:
-        """Return all files, by path."""
-        del state
-        return {each.path: each for each in self}
-
-    def lookup_live_files_at(
-        self, paths: Iterable[str], state: TableState
-    ) -> dict[str, FileChange]:
-        """Return those of the given files that are live, by the path as given."""
-        del state
-        usual = {self.names.usual(each.path): each for each in self}
-        named = ((path, usual.get(self.names.usual(path))) for path in paths)
-        return {path: found for path, found in named if found is not None}
-
-    def newest_changes_at(self, paths: Iterable[str], state: TableState) -> dict[str, FileChange]:
-        """Return the same: manifests say nothing of files that were removed."""
-        return self.lookup_live_files_at(paths, state)
-
-    def absence_text(self, paths: Sequence[str], state: TableState) -> str:
-        """Return why a file is not live, for a message."""
-        del paths, state
-        return "no manifest of the newest snapshot lists it; reload the table and plan again"
-
-    def holders(self, removed: Iterable[FileChange]) -> dict[str, set[str]]:
-        """Return the paths of removed files, by the URL of the manifest that lists them."""
-        gone = {each.path for each in removed}
-        found = {
-            url: gone.intersection(each.path for each in files)
-            for url, files in self.by_manifest.items()
-        }
-        return {url: paths for url, paths in found.items() if paths}
 
 
 def commit_snapshot(
@@ -148,32 +82,9 @@ def commit_snapshot(
     if found is not None:
         return found
     snapshot_id = _snapshot_id_of(table, ref, key)
-    return _commit(
+    return commit_decided(
         table, asked, lambda: _SnapshotCommit(table, plan, ref, snapshot_id).decide, options
     )
-
-
-def _commit(
-    table: TableHandle,
-    asked: Any,
-    begin: Callable[[], Callable[[TableState], Any]],
-    options: CommitOptions,
-) -> Appended[TableState]:
-    """Commit what a function decides, first on the state that the handle has read.
-
-    Args:
-        table: The table.
-        asked: Contents of the request, to compare it with earlier ones of the same commit id.
-        begin: Returns the function; called again where a stale state does not allow the request.
-        options: See CommitOptions.
-    """
-    held = table.state if table.log.head is None else table.log.head.state
-    try:
-        return table.commit_events(asked, begin(), **options)
-    except (InvalidInputError, NotFoundError, AlreadyExistsError):
-        if table.state.version == held.version:
-            raise
-        return table.commit_events(asked, begin(), **options)
 
 
 def _without_personal_values(table: TableHandle, plan: SnapshotPlan) -> SnapshotPlan:
@@ -347,7 +258,7 @@ def rollback(
         return decide_update_events(state, table.location, updates, now_ms=now_ms)
 
     asked = ["rollback", snapshot, tag] if branch is None else ["rollbackBranch", ref, snapshot]
-    return _commit(table, asked, lambda: decide, options)
+    return commit_decided(table, asked, lambda: decide, options)
 
 
 def _difference(
@@ -357,135 +268,6 @@ def _difference(
     newer = {each.path: each for each in manifests.files(after)}
     gone = (replace(each, kind="DELETE") for path, each in older.items() if path not in newer)
     return (*gone, *(each for path, each in newer.items() if path not in older))
-
-
-def set_branch(
-    table: TableHandle,
-    name: str,
-    instant: Instant | None,
-    kept: BranchRetention | None,
-    asked: Any,
-    options: CommitOptions,
-) -> Appended[TableState]:
-    """Create a branch with a snapshot, or point it to one; see `TableBranch.create` and `reset`.
-
-    Args:
-        table: The table.
-        name: The branch.
-        instant: The snapshot or tag to point to; None for the newest snapshot of main.
-        kept: Retention of a new branch; None: the branch exists, and keeps its retention.
-        asked: Contents of the request, to compare it with earlier ones of the same commit id.
-        options: See CommitOptions.
-
-    Raises:
-        AlreadyExistsError: A new branch was asked for, and a branch or tag has the name.
-        NotFoundError: The branch, the snapshot or the tag does not exist.
-        InvalidChangeError: Main has no snapshot yet.
-    """
-
-    def updates(state: TableState, before: TableMetadata) -> TableUpdate:
-        snapshot = table.state_at(state, instant).snapshot
-        if snapshot is None:
-            raise InvalidChangeError(
-                f"branch {name!r} cannot be created: main has no snapshot yet; commit one to main "
-                "first"
-            )
-        if kept is None:
-            there = _existing_branch(state, name)
-            return expiry.set_ref(name, replace(there, snapshot_id=snapshot.id))
-        least, age, ref_age = kept
-        ref = SnapshotRef(
-            snapshot_id=snapshot.id,
-            type="branch",
-            min_snapshots_to_keep=least,
-            max_snapshot_age_ms=age,
-            max_ref_age_ms=ref_age,
-        )
-        return expiry.create_ref(before, name, ref)
-
-    return _commit_update(table, asked, updates, options)
-
-
-def delete_branch(table: TableHandle, name: str, options: CommitOptions) -> Appended[TableState]:
-    """Delete a branch; its snapshots stay until they expire.
-
-    Raises:
-        NotFoundError: The branch does not exist.
-    """
-
-    def updates(state: TableState, before: TableMetadata) -> TableUpdate:
-        _existing_branch(state, name)
-        return expiry.remove_ref(before, name)
-
-    return _commit_update(table, ["deleteBranch", name], updates, options)
-
-
-def fast_forward(table: TableHandle, name: str, options: CommitOptions) -> Appended[TableState]:
-    """Point main to the newest snapshot of a branch that begins with main's newest one.
-
-    Raises:
-        NotFoundError: The branch does not exist.
-        InvalidChangeError: Main has newer snapshots than the one that the branch begins with.
-    """
-
-    def updates(state: TableState, before: TableMetadata) -> TableUpdate:
-        _existing_branch(state, name)
-        return expiry.fast_forward(before, MAIN, name)
-
-    return _commit_update(table, ["fastForward", name], updates, options)
-
-
-def _commit_update(
-    table: TableHandle,
-    asked: Any,
-    updates: Callable[[TableState, TableMetadata], TableUpdate],
-    options: CommitOptions,
-) -> Appended[TableState]:
-    def decide(state: TableState) -> Any:
-        served_origin(state)
-        return decide_update_events(
-            state,
-            table.location,
-            lambda before: [updates(state, before)],
-            now_ms=table.setting.now_millis(),
-        )
-
-    return _commit(table, asked, lambda: decide, options)
-
-
-def served_origin(state: TableState) -> IcebergOrigin:
-    """Return the origin of a table whose data engines own.
-
-    Raises:
-        InvalidChangeError: Engines do not own it through Iceberg's protocol any more.
-    """
-    if state.owner.protocol != "iceberg":
-        raise InvalidChangeError(
-            f"the table is not served any more: its owner is {state.owner} since version "
-            f"{state.owner.since_version}; load it again, then retry",
-            kind="SERVED",
-        )
-    return state.origin_of_kind(IcebergOrigin)
-
-
-def branch_head(origin: IcebergOrigin, name: str) -> SnapshotRef | None:
-    """Return the ref of a branch; None of main before its first snapshot.
-
-    Raises:
-        NotFoundError: There is no such branch.
-    """
-    found = origin.refs.get(name)
-    if name != MAIN and (found is None or found.type != "branch"):
-        branches = ", ".join(key for key, each in origin.refs.items() if each.type == "branch")
-        raise NotFoundError(f"branch {name!r} does not exist; there are {branches or 'none'}")
-    return found
-
-
-def _existing_branch(state: TableState, name: str) -> SnapshotRef:
-    found = branch_head(served_origin(state), name)
-    if found is None or name == MAIN:
-        raise InvalidChangeError(f"{name!r} is the table's main line; name another branch")
-    return found
 
 
 def snapshot_base(

@@ -127,6 +127,9 @@ class FromIceberg(Elsewhere):
                 del self.state[there][each]
 
     def addSnapshot(self, event: Doc, _moment: int, commit: Doc) -> None:  # noqa: N802
+        key = event["snapshot"]["snapshot-id"]
+        runs = self.imported["ledgerSnapshotIds"]
+        holds(not any(first <= key <= last for first, last in runs), f"{key} is the ledger's")
         self.come(event["snapshot"], commit["version"])
 
     def come(self, snapshot: Doc, version: int) -> None:

@@ -86,6 +86,11 @@ class Observer:
             for kind in ("tables", "views")
         }
 
+    def namespaces(self) -> list[str]:
+        """Return the names of the namespaces."""
+        found = self._get(f"/v1{self._prefix}/namespaces")["namespaces"]
+        return sorted(".".join(each) for each in found)
+
     def _path(self, *parts: str) -> str:
         return f"/v1{self._prefix}/namespaces/{'/'.join((self.namespace, *parts))}"
 

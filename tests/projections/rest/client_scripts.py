@@ -154,7 +154,7 @@ class _SparkScript:
             self._sql(each.format(c=self.catalog))
         described = self._sql(f"DESCRIBE NAMESPACE EXTENDED {self.catalog}.db")
         yield "namespace", [each for each in described if each[0] in ("Comment", "Properties")]
-        yield "namespaces", self._sql(f"SHOW NAMESPACES IN {self.catalog}")
+        yield "namespaces", ("db",) in self._sql(f"SHOW NAMESPACES IN {self.catalog}")
 
     def table(self, name: str, statements: tuple[str, ...]) -> Iterator[Step]:
         for each in statements:
@@ -187,7 +187,7 @@ class _SparkScript:
         yield "create again after a drop", self.seen.table("third")
         self._sql(f"DROP TABLE {self.catalog}.db.third")
         self._sql(f"DROP NAMESPACE {self.catalog}.db")
-        yield "no namespace", self._sql(f"SHOW NAMESPACES IN {self.catalog}")
+        yield "no namespace", self.seen.namespaces()
 
     def _statement(self, name: str, statement: str) -> list[tuple[Any, ...]]:
         full = f"{self.catalog}.db.{name}"
@@ -351,7 +351,7 @@ class _PyIcebergScript:
         self.catalog.drop_table("py.orders")
         yield "drop", self.seen.names()
         self.catalog.drop_namespace("py")
-        yield "no namespace", self.catalog.namespace_exists("py")
+        yield "no namespace", self.seen.namespaces()
 
     def _step(self, name: str) -> Step:
         return name, self.seen.table("orders")
@@ -430,4 +430,5 @@ def duckdb_script(uri: str, warehouse: str) -> Iterator[Step]:
             connection.execute(f"DROP TABLE {catalog}.duck.{each}")
         yield "drop", seen.names()
         connection.execute(f"DROP SCHEMA {catalog}.duck")
+        yield "no namespace", seen.namespaces()
         connection.execute(f"DETACH {catalog}")

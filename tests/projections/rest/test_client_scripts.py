@@ -9,6 +9,9 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+import pytest
+
+from ledger.cli import main
 from tests.projections.rest.client_scripts import (
     Step,
     duckdb_script,
@@ -40,6 +43,12 @@ def test_duckdb_does_the_same_as_with_the_reference_server(
 ) -> None:
     expected = duckdb_script(reference.uri, reference.warehouse)
     _assert_same(expected, duckdb_script(served.uri, served.warehouse))
+
+
+@pytest.fixture(autouse=True)
+def logs_are_intact_afterwards(served: RestServer) -> Iterator[None]:
+    yield
+    assert main(["verify", "--ledger", served.warehouse]) == 0
 
 
 def _assert_same(expected: Iterator[Step], found: Iterator[Step]) -> None:

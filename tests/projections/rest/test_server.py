@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -19,7 +20,7 @@ import pytest
 import ledger
 from ledger.model.errors import MissingDependencyError
 from projections.rest.authentication import add_token
-from projections.rest.server import check_dependencies
+from projections.rest.server import Address, bound_socket, check_dependencies
 from tests.programs import ROOT
 from tests.projections.rest.application import SCHEMA
 
@@ -232,3 +233,13 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
 
     with pytest.raises(MissingDependencyError, match=r"uvicorn: pip install 'lakeledger\[serve\]'"):
         check_dependencies()
+
+
+def test_a_connection_sends_a_body_without_waiting_for_an_acknowledgement() -> None:
+    with (
+        bound_socket(Address("127.0.0.1", 0)) as listening,
+        socket.create_connection(listening.getsockname()),
+    ):
+        accepted, _ = listening.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

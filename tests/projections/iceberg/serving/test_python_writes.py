@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -354,3 +355,64 @@ def test_a_snapshot_takes_only_what_iceberg_has(served: Served) -> None:
     named = {"snapshot_properties": {"wap.id": "7"}}
     served.table.commit_snapshot(ledger.SnapshotPlan("APPEND", new, facts=named))
     assert served.engine().current_snapshot().summary["wap.id"] == "7"
+
+
+def test_writers_that_append_at_the_same_time_are_all_committed(tmp_path: Path) -> None:
+    served = Served.created(tmp_path)
+    files = {number: served.file(f"{number}.parquet", number) for number in range(12)}
+
+    def append(writer: int) -> None:
+        table = ledger.open(served.lake.url).table("a.b")
+        for number in range(writer, 12, 4):
+            table.add_files(files[number])
+
+    with ThreadPoolExecutor(4) as pool:
+        [*pool.map(append, range(4))]
+    assert served.rows() == served.rows_of_engine() == [*range(12)]
+    snapshots = served.engine().snapshots()
+    parents = [None, *(each.snapshot_id for each in snapshots[:-1])]
+    assert [each.parent_snapshot_id for each in snapshots] == parents
+    assert [each.sequence_number for each in snapshots] == [*range(1, 13)]
+
+
+def test_deletes_by_position_apply_to_the_rows_that_they_name(tmp_path: Path) -> None:
+    served = Served.created(tmp_path)
+    served.engine_appends(1, 2, 3)
+    (data,) = served.paths()
+    path = Path(served.table.location.removeprefix("file://")) / "data" / "deletes.parquet"
+    names = {"file_path": 2147483546, "pos": 2147483545}
+    schema = pa.schema(
+        [
+            pa.field(name, kind, nullable=False, metadata={"PARQUET:field_id": str(names[name])})
+            for name, kind in (("file_path", pa.string()), ("pos", pa.int64()))
+        ]
+    )
+    parquet.write_table(pa.table({"file_path": [data], "pos": [1]}, schema), path)
+    served.table.append(
+        [
+            FileChange(
+                path=f"file://{path}",
+                record_count=1,
+                file_size_in_bytes=path.stat().st_size,
+                content="position-deletes",
+                field_ids=True,
+            )
+        ]
+    )
+    assert served.rows() == served.rows_of_engine() == [1, 3]
+    summary = served.engine().current_snapshot().summary
+    assert (summary.operation.value, summary["total-position-deletes"]) == ("overwrite", "1")
+    served.table.delete_files(f"file://{path}")
+    assert served.rows() == served.rows_of_engine() == [1, 2, 3]
+
+
+def test_manifests_hold_no_bounds_of_personal_columns(tmp_path: Path) -> None:
+    ledger.open(tmp_path / "lake").init(erasable=True)
+    served = Served.created(tmp_path)
+    assert served.table.state.keeps_outside
+    served.engine_appends(1)
+    served.table.alter([ledger.SetOption("ledger.personal", "day")])
+    served.table.add_files(served.file("a.parquet", 2, day="ann@example.com"))
+    (new,) = (each for each in served.table.at().files if each.path.endswith("/a.parquet"))
+    assert [*new.lower_bounds] == [*new.upper_bounds] == [1]  # type: ignore[misc]
+    assert served.rows() == served.rows_of_engine() == [1, 2]
