@@ -33,6 +33,7 @@ class Proxy:
         hangs_s: How long a request hangs that is to hang, and how late a late one may be.
         seen: Every request's method and path, in order.
         faults: How often each fault happened.
+        answers: The server's answers that were passed on, with the method and path of each request.
     """
 
     endpoint: str
@@ -41,6 +42,7 @@ class Proxy:
     hangs_s: float = 3.0
     seen: list[tuple[str, str]] = field(factory=list)
     faults: Counter[Fault] = field(factory=Counter)
+    answers: list[tuple[str, str, HTTPResponse]] = field(factory=list)
     _late: list[threading.Thread] = field(factory=list)
 
     def puts(self, ending: str) -> int:
@@ -156,6 +158,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.connection.shutdown(socket.SHUT_RDWR)
 
     def pass_on(self, answer: HTTPResponse, said: bytes, whole: int | None = None) -> None:
+        self.server.proxy.answers.append((self.command, self.path, answer))
         self.send_response(answer.status)
         for name, value in answer.getheaders():
             if name.lower() not in _HOP:
