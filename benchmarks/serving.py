@@ -148,7 +148,7 @@ def _ours(folder: Path) -> Iterator[RestServer]:
     url = str(folder / "ledger")
     ledger.open(url).init()
     with ledger_server(folder, url, "--log-level", "warning") as server:
-        Client(server.uri).create_namespace()
+        _create_namespace(server.uri)
         yield server
 
 
@@ -156,7 +156,7 @@ def _ours(folder: Path) -> Iterator[RestServer]:
 def _reference(folder: Path) -> Iterator[RestServer]:
     folder.mkdir()
     with reference_server(folder, class_path(folder)) as server:
-        Client(server.uri).create_namespace()
+        _create_namespace(server.uri)
         yield server
 
 
@@ -184,6 +184,12 @@ def _load(server: RestServer, scenario: Scenario, seconds: float) -> Load:
     return commit_for(
         server.uri, server.pid, scenario.names(), clients=scenario.clients, seconds=seconds
     )
+
+
+def _create_namespace(uri: str) -> None:
+    client = Client(uri)
+    client.create_namespace()
+    client.close()
 
 
 def _create(uri: str, names: Sequence[str]) -> None:
@@ -271,7 +277,7 @@ def _on_s3(workdir: Path, seconds: float, rounds: int, clients: int) -> list[tup
             f"endpoint_url={far['endpoint_url']}",
         )
         with ledger_server(Path(folder), url, *flags, **environment) as server:
-            Client(server.uri).create_namespace()
+            _create_namespace(server.uri)
             alone, together = Scenario(1, 1, 0), Scenario(clients, 1, TOGETHER_ON_S3)
             for each in {alone.names()[0], together.names()[0]}:
                 _create(server.uri, [each])

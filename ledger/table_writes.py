@@ -32,7 +32,12 @@ from ledger.formats import part_if_any
 from ledger.history.older import on_branch, schemas, state_at_snapshot, states_around_transaction
 from ledger.log.personal_data import SidecarWriter, WriteContext
 from ledger.log.request import Appended, CommitOptions, annotate_interruption, fresh_id
-from ledger.model.errors import CommitConflictError, InvalidChangeError, InvalidInputError
+from ledger.model.errors import (
+    CommitConflictError,
+    InvalidChangeError,
+    InvalidInputError,
+    LedgerError,
+)
 from ledger.model.file_change import FileChange
 from ledger.model.instant import Instant, instant_from_arguments, millis
 from ledger.model.messages import excerpt
@@ -447,10 +452,22 @@ def start_serving(
 ) -> Appended[TableState]:
     """Let engines commit data through a protocol; see `Table.start_serving`."""
     asked, state = ["startServing", protocol], handle.state
+    plan = partial(_start_serving_change, protocol)
+    _prepare_for_engines(handle, state, plan)
+    return handle.commit(asked, options, plan, state)
+
+
+def _prepare_for_engines(handle: TableHandle, state: TableState, plan: Plan) -> None:
     engines = part_if_any(state.origin.format_name, "engine_writes")
-    if engines is not None:
+    if engines is None:
+        return
+    try:
+        planned = _planned_owner(handle, state, plan)
+    except LedgerError:
+        # The commit raises it, unless the same request was committed before.
+        return
+    if planned != state.owner:
         engines.prepare(handle, state)
-    return handle.commit(asked, options, partial(_start_serving_change, protocol), state)
 
 
 def plan_serving(handle: TableHandle, protocol: ServingProtocol | None) -> Owner:

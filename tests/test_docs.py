@@ -28,6 +28,8 @@ from tests.pypaimon_or_skip import needs_pypaimon
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 PAGES = sorted((ROOT / "ledger" / "docs").glob("*.md"))
+RUN_ELSEWHERE = {"serving"}
+"""Pages whose blocks are for engines; `tests/projections/rest/test_serving_page.py` runs them."""
 FENCE = re.compile(r"^```(?P<language>\S*)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
 _SIZE = re.compile(r"\d+\.\d [kMG]B")
 LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)")
@@ -104,7 +106,11 @@ MARKS = {"spark": (pytest.mark.spark, LEFT_OPEN), "operations": (pytest.mark.lon
 @pytest.mark.law
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(each, id=each.stem, marks=MARKS.get(each.stem, ())) for each in (README, *PAGES)],
+    [
+        pytest.param(each, id=each.stem, marks=MARKS.get(each.stem, ()))
+        for each in (README, *PAGES)
+        if each.stem not in RUN_ELSEWHERE
+    ],
 )
 def test_each_block_runs_and_prints_what_stands_below_it(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest

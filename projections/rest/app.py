@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -214,4 +214,6 @@ def _answer_unknown_route(
     said = f"no endpoint answers {method} {path}; GET /v1/config lists those that exist"
     reply = protocol.answer_error(RequestError(status, said), "read")
     _log(request, status, begun_s)
-    return _response(reply)
+    # A method that is not there is answered with those that are, in Allow.
+    allowed = (error.headers if isinstance(error, HTTPException) else None) or {}
+    return _response(evolve(reply, headers={**reply.headers, **allowed}))

@@ -319,10 +319,10 @@ def test_of_a_dropped_table_only_caches_go_and_only_after_seven_days(tmp_path: P
     span = f"{0:020d}-{100:020d}"
     assert gone == {
         left,
-        f"{root}/caches/1/keys/{span}.idx",
-        f"{root}/caches/1/filters/0-{0:020d}.flt",
-        f"{root}/caches/1/files/{span}.parquet",
-        f"{root}/caches/1/files/{span}.parquet.sha256",
+        f"{root}/caches/2/keys/{span}.idx",
+        f"{root}/caches/2/filters/0-{0:020d}.flt",
+        f"{root}/caches/2/files/{span}.parquet",
+        f"{root}/caches/2/files/{span}.parquet.sha256",
     }
 
 

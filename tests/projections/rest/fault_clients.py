@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import random
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -45,6 +44,9 @@ Outcome = Literal["acknowledged", "rejected", "unknown"]
 NAMESPACE: Final = "shop"
 TABLE: Final = f"{NAMESPACE}.orders"
 PATH: Final = f"/v1/namespaces/{NAMESPACE}/tables/orders"
+SLOW_S: Final = 60
+"""Time, in seconds, that a client of a slow machine has in addition for its first commit."""
+
 PAUSE_S: Final = 0.2
 """Longest pause, in seconds, of clients that would be much faster than the others."""
 
@@ -80,7 +82,7 @@ class Attempt:
 
 @define
 class Record:
-    """The attempts of all clients, which end at a time.
+    """The attempts of a client, which end at a time.
 
     Attributes:
         uri: The catalog.
@@ -93,18 +95,23 @@ class Record:
     until_s: float
     attempts: list[Attempt] = field(factory=list)
     broken: list[str] = field(factory=list)
-    _guard: threading.Lock = field(factory=threading.Lock)
 
     def names(self, client: str) -> Iterator[str]:
-        """Yield names for attempts until the time is over."""
+        """Yield names for attempts until the time is over, or longer if none is acknowledged."""
         number = 0
-        while time.monotonic() < self.until_s:
+        while (now_s := time.monotonic()) < self.until_s or (
+            now_s < self.until_s + SLOW_S and not self.has_commit
+        ):
             yield f"{client}_{number}"
             number += 1
 
+    @property
+    def has_commit(self) -> bool:
+        """Whether an attempt is acknowledged."""
+        return any(each.outcome == "acknowledged" for each in self.attempts)
+
     def add(self, client: str, kind: Kind, name: str, outcome: Outcome, said: str = "") -> None:
-        with self._guard:
-            self.attempts.append(Attempt(client, kind, name, outcome, said))
+        self.attempts.append(Attempt(client, kind, name, outcome, said))
 
 
 Client = Callable[[Record], None]
@@ -226,10 +233,14 @@ def commit_by_key(record: Record) -> None:
             continue
         snapshot, uuid = metadata.get("current-snapshot-id"), metadata["table-uuid"]
         kind: Kind = "tag" if number % 2 and snapshot is not None else "property"
-        body = {
-            "requirements": [{"type": "assert-table-uuid", "uuid": uuid}],
-            "updates": [_set_ref(name, snapshot) if kind == "tag" else _set_property(name)],
-        }
+        requirements = [{"type": "assert-table-uuid", "uuid": uuid}]
+        if kind == "tag":
+            # A tag that was set is a conflict, unless the commit is found by its key.
+            requirements.append(
+                {"type": "assert-ref-snapshot-id", "ref": name, "snapshot-id": None}
+            )
+        update = _set_ref(name, snapshot) if kind == "tag" else _set_property(name)
+        body = {"requirements": requirements, "updates": [update]}
         key = random_uuid(rng)
         answer = Answered(0)
         # The time of the record ends no attempt whose end is not known.

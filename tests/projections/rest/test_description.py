@@ -97,3 +97,13 @@ def test_answers_to_drawn_requests_are_those_of_the_description(
         case.call_and_validate(base_url=str(catalog.http.base_url), checks=CHECKS)
 
     check()
+
+
+@pytest.mark.parametrize("path", sorted({path for _, path in ADVERTISED}))
+def test_other_methods_are_rejected_with_those_that_exist(catalog: Application, path: str) -> None:
+    answer = catalog.http.request("PATCH", path)
+
+    assert answer.status_code == 405
+    assert {each for each, other in ADVERTISED if other == path} <= {
+        each.strip() for each in answer.headers["allow"].split(",")
+    }

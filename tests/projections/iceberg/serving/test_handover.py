@@ -10,7 +10,7 @@ import pytest
 import ledger
 from ledger.cli import main
 from ledger.table_handle import handle_of
-from projections.iceberg import rebuild, verify
+from projections.iceberg import expire_snapshots, rebuild, verify
 from projections.iceberg.rest_commit import commit_updates
 from tests.projections.iceberg.importing.test_promoting import raised
 from tests.projections.iceberg.importing.writing import appended, created
@@ -70,7 +70,7 @@ def test_a_table_goes_to_engines_and_back_and_to_engines_again(origin: str, tmp_
         check()
 
     check()
-    for turn in range(3):
+    for turn in range(2):
         first = 10 * (turn + 1)
         engine_writes(first)
         table.stop_serving()
@@ -179,3 +179,28 @@ def test_files_of_a_later_schema_are_deleted_after_the_older_one_is_current_agai
     assert served.rows() == [3]
     table.project("iceberg")
     assert is_clean(served)
+
+
+def test_a_handover_that_is_rejected_writes_nothing(tmp_path: Path) -> None:
+    served = owned_by_engines("promoted", tmp_path)
+    served.table.stop_serving()
+    served.table.add_files(served.file("more.parquet", 4))
+    newest = served.table.state.last_snapshot_id
+    folder = Path(served.table.location.removeprefix("file://")) / "metadata"
+    with pytest.raises(ledger.InvalidChangeError, match="the table declares"):
+        served.table.start_serving("paimon")
+    assert not [*folder.glob(f"snap-{newest}-*.avro")]
+    served.table.start_serving()
+    assert [*folder.glob(f"snap-{newest}-*.avro")]
+
+
+def test_retention_rules_expire_snapshots_of_engines_and_of_the_library(tmp_path: Path) -> None:
+    served = owned_by_engines("created", tmp_path)
+    served.table.add_files(served.file("a.parquet", 5))
+    served.engine_appends(6)
+    now = served.table.state.effective_millis + 1
+    expire_snapshots(served.table, now, older_than_ms=now, retain_last=1)
+    assert [each.snapshot_id for each in served.engine().snapshots()] == [
+        served.table.state.last_snapshot_id
+    ]
+    assert served.rows() == served.rows_of_engine() == [1, 2, 5, 6]

@@ -282,7 +282,8 @@ def updates_between(before: TableMetadata, after: TableMetadata) -> Iterator[Tab
         yield u.RemoveSnapshots(snapshot_ids=removed)
 
 
-def test_each_change_of_metadata_is_that_of_an_engine_which_then_continues(served: Served) -> None:
+def test_each_change_of_metadata_is_that_of_an_engine_which_then_continues(tmp_path: Path) -> None:
+    served = Served.created(tmp_path)
     served.engine_appends(1)
     handle, rows = handle_of(served.table), [1]
     for name, change in changes_of_metadata(served).items():

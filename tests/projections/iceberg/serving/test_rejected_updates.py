@@ -11,8 +11,8 @@ from ledger.model.iceberg_objects import StatisticsFile
 from ledger.table_handle import TableHandle
 from projections.iceberg import read_metadata
 from projections.iceberg import rest_updates as u
-from projections.iceberg.rest_updates import TableUpdate
 from projections.iceberg.position import METADATA_PATH
+from projections.iceberg.rest_updates import TableUpdate
 from projections.iceberg.served import load
 from projections.iceberg.table_metadata import PREVIOUS_VERSIONS
 from tests.projections.iceberg.serving.lakes import lake_in, location_in, send, small_table

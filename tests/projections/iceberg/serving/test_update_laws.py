@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
@@ -31,10 +33,12 @@ from projections.iceberg.imported_metadata import differing_fields
 from projections.iceberg.metadata_update import apply_in_steps
 from projections.iceberg.rest_commit import commit_updates
 from projections.iceberg.rest_updates import TableUpdate
-from projections.iceberg.served import load
+from projections.iceberg.served import create_table, load
 from tests.independent.agreeing import agrees
 from tests.lakes import memory
+from tests.projections.iceberg.metadata.cases import UUID
 from tests.projections.iceberg.serving.lakes import (
+    NAME,
     Clock,
     as_sent,
     lake_at,
@@ -42,7 +46,7 @@ from tests.projections.iceberg.serving.lakes import (
     location_in,
     random_table,
 )
-from tests.projections.iceberg.serving.random_updates import random_batch
+from tests.projections.iceberg.serving.random_updates import new_table, random_batch
 from tests.thorough import examples
 
 SEEDS = st.integers(0, 2**32)
@@ -104,6 +108,41 @@ def test_a_batch_commits_the_metadata_that_it_defines_or_nothing(seed: int) -> N
         assert version + changes <= table.state.version <= version + 1
         assert {*differing_fields(loaded.metadata, wanted)} <= OF_COMMITS
         assert read_metadata(loaded.body) == loaded.metadata
+
+
+def creation(rng: Random, location: str, now_ms: int) -> list[TableUpdate]:
+    """Return updates that create a table with all that batches can add, as replaced tables have."""
+    updates = list(new_table(rng, UUID, location))
+    for is_last in (False, False, True):
+        more = random_batch(rng, apply_updates(None, updates, now_ms=now_ms), location)
+        if is_last and rng.random() < 0.3:
+            # It may contradict the table.
+            return [*updates, *more]
+        with suppress(LedgerError):
+            apply_updates(None, [*updates, *more], now_ms=now_ms)
+            updates += more
+    return updates
+
+
+@settings(max_examples=examples(120))
+@given(SEEDS)
+def test_a_table_is_created_by_one_commit_as_its_updates_define_it_or_not_at_all(seed: int) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        clock, root = Clock(), Path(place) / "lake"
+        lake = lake_in(root, clock)
+        updates = creation(Random(seed), location_in(lake), clock.millis)
+        try:
+            wanted = apply_updates(None, updates, now_ms=clock.millis)
+        except LedgerError:
+            with pytest.raises(LedgerError):
+                create_table(handle_of(lake), NAME, updates)
+            assert lake.tables("a") == []
+            return
+        table = create_table(handle_of(lake), NAME, updates)
+        loaded = load(table, table.state)
+        assert {*differing_fields(loaded.metadata, wanted)} <= OF_COMMITS
+        assert read_metadata(loaded.body) == loaded.metadata
+        assert agrees(root, lake) == 1
 
 
 # PyIceberg
