@@ -212,8 +212,10 @@ def _files_in_own_locations(
     for location, store, folder in folders:
         for key in store.walk(folder):
             path = key.removeprefix(f"{folder}/") if folder else key
-            if STREAM_FOLDER not in path.split("/"):
-                found.setdefault(places.of_url(f"{location}/{path}"), PurgedFile(store, key))
+            place = places.of_url(f"{location}/{path}")
+            # The whole place: an engine's location may be inside such a folder.
+            if STREAM_FOLDER not in map(folded, place.path.split("/")):
+                found.setdefault(place, PurgedFile(store, key))
     return found
 
 
@@ -224,6 +226,16 @@ def _own_references(table: TableHandle, state: TableState) -> Iterator[str]:
         # A run that was interrupted may have deleted a file by which others are found.
         with suppress(LedgerError, OSError):
             yield from part(name, "kept").files(table)
+
+
+def _projected_files(table: TableHandle) -> Iterator[str]:
+    """Yield the paths of the files that formats have projected from a table.
+
+    Raises:
+        LedgerError: They cannot be determined.
+    """
+    for name in having("kept"):
+        yield from part(name, "kept").files(table)
 
 
 def _references(table: TableHandle, state: TableState, read: _Read) -> Iterator[str]:
@@ -264,7 +276,7 @@ def _references_of_others(
             )
         # Of a mirror, the source may have deleted manifests; its folder is kept as a whole.
         read = table.read_file if state.is_mirrored else _make_strict_reader(table)
-        paths = _references(table, state, read)
+        paths = [*_references(table, state, read), *_projected_files(table)]
         files.update(wanted.intersection(_folded_place(places.of(table, each)) for each in paths))
         folders += (places.of_url(each) for each in _folders_of_source(state))
     return frozenset(files), tuple(folders)

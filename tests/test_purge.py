@@ -10,9 +10,11 @@ import pytest
 import ledger
 from ledger import FileChange, InvalidChangeError, Ledger, Schema, Table
 from ledger.log.request import now_millis
+from ledger.model.names import Identifier
 from ledger.purge import plan_purges, run_purge
 from ledger.stores import LocalStore
 from ledger.table_handle import handle_of
+from projections.iceberg.served import load, register
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, ticking
 
@@ -314,3 +316,16 @@ def test_a_location_outside_of_the_allowed_ones_is_never_touched(tmp_path: Path)
 
     purge(ledger.open(tmp_path / "lake"))
     assert files_in(folder) == before
+
+
+def test_the_projected_files_of_another_table_are_kept(tmp_path: Path) -> None:
+    lake = ledger.open(tmp_path)
+    lake.create_database("shop")
+    table = lake.create_table("shop.orders", Schema.of({"id": "INT"}))
+    table.append([data_in(table, "0.parquet")])
+    newest = load(handle_of(table), table.state).location
+    before = files_in(tmp_path)
+    register(handle_of(lake), Identifier("shop", "copy"), newest)
+    lake.drop_table("shop.copy", purge=True)
+    purge(lake)
+    assert files_in(tmp_path) >= before

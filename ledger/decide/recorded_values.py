@@ -19,6 +19,7 @@ from msgspec import UNSET, Struct, UnsetType
 from ledger.decide.bounds import IN_LOGS, IN_LOGS_BY_KEY, LONG, Bound
 from ledger.events.catalog import DatabaseCreated
 from ledger.events.imported import StatisticsSet
+from ledger.events.schema import SetOption
 from ledger.events.snapshots import ListingEvent, PartitionStatisticsSet
 from ledger.events.table import TableCreated
 from ledger.locations import may_escape_folder
@@ -238,6 +239,9 @@ def check_recorded_values(said: Iterable[object], source: str) -> None:
                 "it, then retry"
             )
         check_credentials(msgspec.json.encode(each).decode(), source)
+        if isinstance(each, SetOption):
+            # As a document with that key, in which names of secrets are known.
+            check_credentials(msgspec.json.encode({each.key: each.value}).decode(), source)
 
 
 def check_credentials(text: str, source: str) -> None:

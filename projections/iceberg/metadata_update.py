@@ -238,6 +238,35 @@ def _check_partition_spec(spec: PartitionSpec, table: TableMetadata) -> None:
             )
 
 
+def _check_partition_names(base: TableMetadata | None, table: TableMetadata) -> None:
+    """Reject a column that has got the name of a partition field with another source.
+
+    Java's readers reject such a table.
+
+    Raises:
+        InvalidInputError: There is such a column, and was none before.
+    """
+    known = set() if base is None else _clashing_names(base)
+    clashing = sorted(_clashing_names(table) - known)
+    if clashing:
+        raise InvalidInputError(
+            f"column {clashing[0]} has the name of a partition field that does not come from it; "
+            "give the column another name"
+        )
+
+
+def _clashing_names(table: TableMetadata) -> set[str]:
+    schema = table.schema
+    return {
+        each.name
+        for spec in table.partition_specs
+        for each in spec.fields
+        if (column := schema.find(each.name)) is not None
+        and column.id not in each.sources
+        and all(source_id in schema.by_id for source_id in each.sources)
+    }
+
+
 def _current_schema(table: TableMetadata) -> Schema:
     if not table.schemas:
         raise InvalidInputError("a table needs a schema before a partition spec or sort order")
@@ -384,6 +413,11 @@ def add_snapshot(batch: UpdateBatch, snapshot: IcebergSnapshot) -> None:
     if not (table.schemas and table.partition_specs and table.sort_orders):
         raise InvalidInputError(
             "a table needs a schema, a partition spec and a sort order before its first snapshot"
+        )
+    if snapshot.schema_id is not None and snapshot.schema_id not in table.schemas_by_id:
+        raise StaleBaseError(
+            f"Requirement failed: schema {snapshot.schema_id} of snapshot {snapshot.snapshot_id} "
+            "was removed; load the table again"
         )
     if snapshot.snapshot_id in batch.snapshots:
         raise InvalidInputError(f"the table has a snapshot {snapshot.snapshot_id}; use another id")
@@ -714,6 +748,7 @@ def _finish_metadata(
         raise InvalidInputError("a table needs a location; add set-location")
     check_layout(table.spec.fields, table.schema)
     check_layout(table.sort_order.fields, table.schema)
+    _check_partition_names(base, table)
     check_heads(table)
     check_metadata_times(table)
     return table

@@ -137,6 +137,12 @@ def _changes_on(
         return []
     if after.table_uuid != before.table_uuid:
         raise InvalidChangeError("the updates cannot change the uuid, by which readers know it")
+    beside = after.schemas_by_id.keys() - before.schemas_by_id.keys() - {after.current_schema_id}
+    if beside:
+        raise UnsupportedError(
+            "a schema that does not become the current one cannot be added to this table; add "
+            "set-current-schema"
+        )
     altered = [*_schema_changes(state, before, after), *_option_changes(before, after)]
     if altered:
         _check_equal(table.plan(altered).after, after)

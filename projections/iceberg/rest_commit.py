@@ -93,8 +93,7 @@ def commit_updates(
         return commit_native_updates(table, batch, needed, asked, options)
 
     def decide(state: TableState) -> tuple[TableEvent, ...] | AlreadyCommitted:
-        if state.owner.kind == "served":
-            _check_locations(table, batch)
+        _check_locations(table, batch)
         events = decide_update_events(
             state, table.location, lambda _: batch, required, now_ms=now_ms
         )

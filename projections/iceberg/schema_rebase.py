@@ -15,6 +15,7 @@ from typing import Final
 from attrs import evolve
 
 import projections.iceberg.rest_updates as u
+from ledger.model.iceberg_layout import NO_ID
 from projections.iceberg.creation_updates import numbered_type
 from projections.iceberg.metadata_schema import (
     ListType,
@@ -68,13 +69,19 @@ def rebase_added_columns(
 
 
 def _only_new_schema(batch: Sequence[TableUpdate]) -> Schema | None:
-    """Return the schema that a batch makes current; None if it changes anything that needs it."""
-    added = [each.schema for each in batch if isinstance(each, u.AddSchema)]
-    others = [each for each in batch if not isinstance(each, u.AddSchema | u.SetCurrentSchema)]
-    is_alone = all(
-        isinstance(each, u.SetProperties) and NAME_MAPPING not in each.updates for each in others
-    )
-    return added[0] if len(added) == 1 and is_alone else None
+    """Return the schema that a batch adds and makes current; None if it does more with schemas."""
+    of_schemas = [each for each in batch if isinstance(each, u.AddSchema | u.SetCurrentSchema)]
+    others = [each for each in batch if each not in of_schemas]
+    match of_schemas:
+        # Any other id would name another schema once the added one has got its own.
+        case [u.AddSchema(schema=added), u.SetCurrentSchema(schema_id=number)] if number == NO_ID:
+            is_alone = all(
+                isinstance(each, u.SetProperties) and NAME_MAPPING not in each.updates
+                for each in others
+            )
+            return added if is_alone else None
+        case _:
+            return None
 
 
 def _relies_on_ids(required: Sequence[TableRequirement]) -> bool:
@@ -99,18 +106,23 @@ def _merged_fields(
     if [each.id for each in wanted if each.id in had] != list(had):
         raise _OtherChange
     merged = list(now)
+    last_kept = max((place for place, each in enumerate(wanted) if each.id in had), default=-1)
     previous: int | None = None
-    for each in wanted:
+    for position, each in enumerate(wanted):
         if each.id not in had:
             if any(there.name == each.name for there in merged):
                 raise _OtherChange
             added = evolve(each, id=next(numbers), type=numbered_type(each.type, numbers))
-            merged.insert(_place_behind(merged, previous), added)
+            # One that was appended comes after those that the other engine has appended.
+            place = len(merged) if position > last_kept else _place_behind(merged, previous)
+            merged.insert(place, added)
             previous = added.id
             continue
         previous = each.id
         if each != had[each.id]:
             place = _place_behind(merged, each.id) - 1
+            if place < 0 or merged[place].id != each.id:
+                raise _OtherChange
             merged[place] = _merged_field(had[each.id], each, merged[place], numbers)
     return tuple(merged)
 
@@ -124,7 +136,7 @@ def _place_behind(fields: list[NestedField], field_id: int | None) -> int:
 def _merged_field(
     old: NestedField, wanted: NestedField, now: NestedField, numbers: Iterator[int]
 ) -> NestedField:
-    if now.id != old.id or evolve(wanted, type=old.type) != old:
+    if evolve(wanted, type=old.type) != old:
         raise _OtherChange
     return evolve(now, type=_merged_type(old.type, wanted.type, now.type, numbers))
 

@@ -14,7 +14,7 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate
-from typing import Unpack
+from typing import Final, Unpack
 from weakref import WeakKeyDictionary
 
 from attrs import define, evolve, frozen
@@ -23,7 +23,8 @@ from msgspec.structs import replace
 from ledger.events import TableEvent
 from ledger.ledger_handle import LedgerHandle
 from ledger.ledger_writes import create_recorded_table
-from ledger.locations import place_of
+from ledger.locations import folded, place_of
+from ledger.log.layout import STREAM_FOLDER
 from ledger.log.request import CommitOptions
 from ledger.log.time_travel import at_version
 from ledger.model.errors import DamagedLogError, InvalidInputError, UnsupportedError
@@ -56,6 +57,9 @@ from projections.iceberg.table_metadata import (
 from projections.importing.deriving import options_of_properties
 from projections.importing.trial import PlanningState
 from projections.materialising import outputs_of
+
+_LONGEST_NAME: Final = 255
+"""Length in bytes of the longest name of a file that storages take."""
 
 
 def create_table(
@@ -180,10 +184,16 @@ def check_location(handle: LedgerHandle | TableHandle, url: str, what: str) -> N
     setting = handle.setting
     setting.file_access().check(url)
     place = resolve_symlinks(place_of(url))
-    roots = (place_of(setting.home), place_of(setting.store.url), *setting.allowed)
-    if ".." in place.path.split("/") or not any(
-        resolve_symlinks(each).holds(place) for each in roots
+    segments = place.path.split("/")
+    if any(
+        folded(each) == STREAM_FOLDER or len(each.encode()) > _LONGEST_NAME for each in segments
     ):
+        raise InvalidInputError(
+            f"{what} {url} has a folder {STREAM_FOLDER}, which is the ledger's, or a name of more "
+            f"than {_LONGEST_NAME} bytes; choose another place"
+        )
+    roots = (place_of(setting.home), place_of(setting.store.url), *setting.allowed)
+    if ".." in segments or not any(resolve_symlinks(each).holds(place) for each in roots):
         raise UnsupportedError(
             f"{what} {url} is outside of the ledger and of the locations that are allowed; allow "
             "its folder when the ledger is opened (allowed_locations, or "
@@ -242,9 +252,10 @@ def load(table: TableHandle, state: TableState) -> Loaded:
     last = _written.get(table)
     if last is not None and last.newest.version == state.version:
         return last.newest
-    if not isinstance(state.origin, IcebergOrigin):
-        return _load_projected(table, state)
     origin = state.origin
+    if not isinstance(origin, IcebergOrigin) or state.owner.kind != "served":
+        # The location of a table that others own is theirs to write.
+        return _load_projected(table, state)
     if last is None or origin.ledger_ids != last.ledger_ids:
         write_ledger_lists(table, state, () if last is None else last.ledger_ids)
     entries = _log_entries(table, state, {} if last is None else last.entries)
@@ -371,8 +382,13 @@ def _log_entry(table_id: str, builder: TableBuilder) -> MetadataLogEntry:
 
 
 def _write_file(table: TableHandle, made: Loaded) -> bool:
-    """Write a metadata file; return False if it exists."""
+    """Write a metadata file; return False if it exists.
+
+    Raises:
+        UnsupportedError: A property from another owner's time names a folder that is not allowed.
+    """
     folder, name = posixpath.split(made.location)
+    check_location(table, folder, METADATA_PATH)
     return table.setting.store_at(table.reached(folder)).create(name, made.body)
 
 

@@ -172,3 +172,12 @@ def test_what_the_tables_formats_cannot_express_is_rejected(native: Served) -> N
     with pytest.raises(ledger.LedgerError):
         with_columns(lambda u: u.update_column("day", required=True))(native.engine())
     assert native.table.state.version == 1
+
+
+def test_a_schema_that_does_not_become_current_is_rejected(native: Served) -> None:
+    handle = handle_of(native.table)
+    schema = native.engine().schema().model_dump(by_alias=True)
+    new = {"id": 99, "name": "zz", "type": "string", "required": False}
+    added = {"action": "add-schema", "schema": {**schema, "fields": [*schema["fields"], new]}}
+    with pytest.raises(ledger.UnsupportedError, match="does not become the current one"):
+        commit_updates(handle, [added])

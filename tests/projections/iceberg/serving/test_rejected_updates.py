@@ -5,16 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 from ledger import InvalidInputError, LedgerError, SetOption, UnsupportedError
-from ledger.model.iceberg_objects import StatisticsFile
+from ledger.model.iceberg_layout import PartitionField, PartitionSpec
+from ledger.model.iceberg_objects import IcebergSnapshot, StatisticsFile
 from ledger.table_handle import TableHandle
-from projections.iceberg import read_metadata
+from projections.iceberg import StaleBaseError, read_metadata
 from projections.iceberg import rest_updates as u
+from projections.iceberg.metadata_schema import NestedField, PlainType
 from projections.iceberg.position import METADATA_PATH
 from projections.iceberg.rest_updates import TableUpdate
 from projections.iceberg.served import load
 from projections.iceberg.table_metadata import PREVIOUS_VERSIONS
+from tests.lakes import START_MILLIS
 from tests.projections.iceberg.serving.lakes import lake_in, location_in, send, small_table
 
 
@@ -99,3 +103,57 @@ def test_a_batch_with_one_wrong_update_commits_none(table: TableHandle) -> None:
     with pytest.raises(LedgerError):
         send(table, u.SetProperties(updates={"a": "b"}), u.SetDefaultSpec(spec_id=7))
     assert_unchanged(table)
+
+
+@pytest.mark.parametrize("key", ["location", METADATA_PATH])
+@pytest.mark.parametrize(
+    "inside", ["_ledger/log", "_Ledger/caches", "a.db/t/_ledger", "_ledger", f"{'n' * 256}/t"]
+)
+def test_a_table_moves_to_no_folder_of_the_ledger_itself(
+    key: str, inside: str, table: TableHandle, tmp_path: Path
+) -> None:
+    url = f"file://{tmp_path}/lake/{inside}"
+    update: TableUpdate = (
+        u.SetLocation(location=url)
+        if key == "location"
+        else u.SetProperties(updates={METADATA_PATH: url})
+    )
+    with pytest.raises(InvalidInputError, match="choose another place"):
+        send(table, update)
+    assert_unchanged(table)
+
+
+def test_a_property_that_is_a_secret_is_not_recorded(table: TableHandle) -> None:
+    with pytest.raises(InvalidInputError, match="a ledger keeps no credentials"):
+        send(table, u.SetProperties(updates={"s3.secret-access-key": "SECRET"}))
+    assert_unchanged(table)
+
+
+def test_a_snapshot_of_a_schema_that_was_removed_is_stale(table: TableHandle) -> None:
+    with pytest.raises(StaleBaseError, match="schema 7 of snapshot 5 was removed"):
+        send(table, u.AddSnapshot(snapshot=_snapshot(schema_id=7)))
+    assert_unchanged(table)
+
+
+def test_no_column_gets_the_name_of_a_partition_field_of_another_column(
+    table: TableHandle,
+) -> None:
+    field = PartitionField("p", "bucket[4]", 1)
+    send(table, u.AddSpec(spec=PartitionSpec(1, (field,))), u.SetDefaultSpec(spec_id=-1))
+    schema = load(table, table.state).metadata.schema
+    column = NestedField(99, "p", PlainType("string"), required=False)
+    wider = evolve(schema, fields=(*schema.fields, column))
+    with pytest.raises(InvalidInputError, match="column p has the name of a partition field"):
+        send(table, u.AddSchema(schema=wider), u.SetCurrentSchema(schema_id=-1))
+    assert table.state.version == 1
+
+
+def _snapshot(schema_id: int) -> IcebergSnapshot:
+    return IcebergSnapshot(
+        snapshot_id=5,
+        sequence_number=1,
+        timestamp_ms=START_MILLIS,
+        manifest_list="file:///nowhere",
+        summary={"operation": "append"},
+        schema_id=schema_id,
+    )

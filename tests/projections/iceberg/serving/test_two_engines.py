@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyiceberg.exceptions import CommitFailedException
-from pyiceberg.types import StringType
+from pyiceberg.types import NestedField, StringType, StructType
 
 import ledger
 from ledger.table_handle import handle_of
@@ -145,3 +145,50 @@ def test_rows_for_a_branch_that_moved_are_refused(engines: tuple[Any, Any]) -> N
     with pytest.raises((CommitFailedException, StaleBaseError)):
         second.append(ROWS)
     assert len(second.refresh().scan().to_arrow()) == 4
+
+
+@pytest.mark.parametrize("current", [[0], [1], [-1, 0], []], ids=str)
+def test_an_old_schema_is_rebased_only_if_the_request_makes_the_added_one_current(
+    engines: tuple[Any, Any], current: list[int]
+) -> None:
+    first, second = engines
+    schema = second.schema().model_dump(by_alias=True)
+    last = second.metadata.last_column_id
+    new = {"id": last + 1, "name": "y", "type": "string", "required": False}
+    schema["fields"] = [*schema["fields"], new]
+    add(first, "x")
+    before = names(first)
+    with pytest.raises(StaleBaseError, match="current schema changed"):
+        commit_updates(
+            second.catalog.handle("a.t"),
+            [
+                {"action": "add-schema", "schema": schema},
+                *({"action": "set-current-schema", "schema-id": each} for each in current),
+            ],
+            [{"type": "assert-current-schema-id", "current-schema-id": 0}],
+        )
+    assert names(second) == before
+
+
+def test_a_column_appended_at_once_comes_after_the_other_engines(
+    engines: tuple[Any, Any],
+) -> None:
+    first, second = engines
+    add(first, "x")
+    add(second, "y")
+    assert names(first)[-2:] == ["x", "y"]
+
+
+def test_a_member_of_a_struct_that_lost_its_members_is_refused(engines: tuple[Any, Any]) -> None:
+    first, second = engines
+    with first.update_schema() as update:
+        update.add_column("outer", StructType(NestedField(90, "inner", _STRUCT, required=False)))
+    second.refresh()
+    with first.update_schema() as update:
+        update.add_column(("outer", "other"), StringType())
+        update.delete_column("outer.inner")
+    with pytest.raises(StaleBaseError):
+        add(second, ("outer", "inner", "more"))
+
+
+_STRUCT = StructType(NestedField(91, "member", StringType(), required=False))
