@@ -64,7 +64,9 @@ def test_the_lines_of_each_engine_run_one_after_the_other(
     connection.execute(retries)
 
     commands, reason = blocks("See what engines did")
-    told = ran_shell(f"export LAKELEDGER_URL={served.warehouse}\n{commands}", loaded_command)
+    told = ran_shell(
+        commands.replace("--ledger lake", f"--ledger {served.warehouse}"), loaded_command
+    )
     assert "added column note STRING" in told
     assert told.count("append, +1 rows") == 2
     imported = program.partition("catalog =")[0]
