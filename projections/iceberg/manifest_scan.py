@@ -257,7 +257,7 @@ class DeleteIndex:
             key: Its partition.
         """
         if entry.file["content"] == _BY_VALUE:
-            if _is_unpartitioned(self.structs[entry.spec_id].spec):
+            if is_unpartitioned(self.structs[entry.spec_id].spec):
                 self._anywhere.append(entry)
             else:
                 self._by_value.setdefault(key, []).append(entry)
@@ -292,7 +292,8 @@ class DeleteIndex:
         return tuple(found)
 
 
-def _is_unpartitioned(spec: PartitionSpec) -> bool:
+def is_unpartitioned(spec: PartitionSpec) -> bool:
+    """Return whether a spec has no partitions, so that its equality deletes apply to all files."""
     return all(isinstance(transform_of(each.transform), Void) for each in spec.fields)
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final, Unpack
 import projections.iceberg.rest_updates as u
 from ledger.decide.table_options import PERSONAL_OPTION, unmatched_mark_names
 from ledger.events import TableEvent
+from ledger.events.imported import SnapshotAdded
 from ledger.log.request import Appended, CommitOptions, digest_of
 from ledger.model.errors import (
     CommitUnknownError,
@@ -32,6 +33,7 @@ from projections.iceberg.native_commit import commit_native_updates
 from projections.iceberg.position import METADATA_PATH, Names
 from projections.iceberg.rest_events import implied_events, update_events
 from projections.iceberg.rest_updates import (
+    StaleBaseError,
     TableRequirement,
     TableUpdate,
     check_requirements,
@@ -63,8 +65,8 @@ def commit_updates(
     encryption key. Of a table that is not from Iceberg, they may change columns, properties and
     tags. No update may set an option of the ledger.
 
-    A commit that added one of the updates' snapshots is found by it: the same updates again return
-    that commit, for clients without idempotency keys.
+    A commit that added one of the updates' snapshots is found by it, even once that expired: the
+    same updates again return that commit, for clients without idempotency keys.
 
     Args:
         table: A table that engines or the ledger own, from Iceberg or one that declares it.
@@ -94,9 +96,16 @@ def commit_updates(
 
     def decide(state: TableState) -> tuple[TableEvent, ...] | AlreadyCommitted:
         _check_locations(table, batch)
-        events = decide_update_events(
-            state, table.location, lambda _: batch, required, now_ms=now_ms
-        )
+        events: tuple[TableEvent, ...] | AlreadyCommitted
+        try:
+            events = decide_update_events(
+                state, table.location, lambda _: batch, required, now_ms=now_ms
+            )
+        except (StaleBaseError, InvalidInputError):
+            found = _commit_of_expired_snapshots(table, state, batch)
+            if found is None:
+                raise
+            events = found
         if isinstance(events, AlreadyCommitted):
             _check_same_request(table, events.version, options.get("asked", asked))
         return events
@@ -115,6 +124,29 @@ def _check_locations(table: TableHandle, batch: Sequence[TableUpdate]) -> None:
             check_location(table, each.location, "location")
         elif isinstance(each, u.SetProperties) and METADATA_PATH in each.updates:
             check_location(table, each.updates[METADATA_PATH], METADATA_PATH)
+
+
+def _commit_of_expired_snapshots(
+    table: TableHandle, state: TableState, batch: Sequence[TableUpdate]
+) -> AlreadyCommitted | None:
+    """Return the commit that added a snapshot of a batch that the table has no more; None without.
+
+    Read from the log, since no state keeps it: a request that the table rejects now may have been
+    committed before. Only commits since the snapshot's parent can have added it or, if the parent
+    expired too, those since engines own the table.
+    """
+    origin, head = state.origin_of_kind(IcebergOrigin), table.log.head
+    added = [each.snapshot for each in batch if isinstance(each, u.AddSnapshot)]
+    wanted = {each.snapshot_id for each in added} - origin.snapshots.keys()
+    if not wanted or head is None:
+        return None
+    owned = state.owner.since_version
+    first = min(origin.added_in.get(each.parent_snapshot_id or -1, owned) for each in added)
+    for read in table.log.commits(max(first, owned), min(state.version, head.state.version)):
+        for event in (each for it in read.commit.transactions for each in it.events):
+            if isinstance(event, SnapshotAdded) and event.snapshot.snapshot_id in wanted:
+                return AlreadyCommitted(read.commit.version)
+    return None
 
 
 def _check_same_request(table: TableHandle, version: int, asked: Any) -> None:

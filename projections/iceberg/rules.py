@@ -241,7 +241,10 @@ def spec_name_problems(schema: Schema, specs: Iterable[PartitionSpec]) -> Iterat
     fields = {(each.name, each.source_id): each for spec in specs for each in spec.fields}
     if not fields:
         return
-    named = {each.name: each.field.id for each in type_places(schema.fields) if each.field}
+    places = tuple(type_places(schema.fields))
+    by_name = {name: each for each in places for name in _short_names(each)}
+    by_name |= {each.name: each for each in places}
+    named = {name: each.field.id if each.field else None for name, each in by_name.items()}
     there = set(named.values())
     for each in fields.values():
         if each.source_id in there and named.get(each.name, each.source_id) != each.source_id:
@@ -251,6 +254,23 @@ def spec_name_problems(schema: Schema, specs: Iterable[PartitionSpec]) -> Iterat
                 "which only its source column may share",
                 "take another name",
             )
+
+
+def _short_names(place: TypePlace) -> Iterator[str]:
+    """Yield the short name of a place inside structs of lists or maps.
+
+    Iceberg finds it by that name, too: the full one without the `element` and `value` of structs.
+    """
+    around = place.around
+    skipped = {
+        depth
+        for depth in range(1, len(around))
+        if isinstance(around[depth - 1], ArrayType | MapType)
+        and isinstance(around[depth], RowType)
+        and place.path[depth] != "key"
+    }
+    if skipped:
+        yield ".".join(name for depth, name in enumerate(place.path) if depth not in skipped)
 
 
 def spec_id_problems(specs: Iterable[PartitionSpec], format_version: int) -> Iterator[Refusal]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 from weakref import WeakKeyDictionary
 
 from attrs import frozen
+from msgspec import UnsetType
 
 from ledger.locations import FileNames
-from ledger.model.file_change import FileChange
+from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.iceberg_objects import IcebergSnapshot
 from ledger.state.table import TableState
 from ledger.table_handle import TableHandle
 from projections.iceberg.engine_files import EngineManifests
+from projections.iceberg.manifest_scan import DELETED_PATH_ID, is_unpartitioned
 
 _MOST_KEPT: Final = 100_000
 """Maximum number of live files cached per table, so that the next commit reads new manifests."""
@@ -85,3 +87,60 @@ class ManifestFiles:
             for url, files in self.by_manifest.items()
         }
         return {url: paths for url, paths in found.items() if paths}
+
+    def delete_files(self) -> Iterator[FileChange]:
+        """Yield the files that delete rows of others."""
+        return (each for each in self if each.content != "data")
+
+    def find_new_delete(
+        self, removed: Iterable[FileChange], known: Collection[str], state: TableState
+    ) -> FileChange | None:
+        """Return a delete file that applies to a removed data file; None if all are known.
+
+        Source: the Iceberg table specification, "Scan Planning". Sequence numbers are not compared:
+        a delete file that is not known is newer than the removed files.
+
+        Args:
+            removed: The removed files, of any content.
+            known: The paths of the delete files that their remover has read.
+            state: The table's state, for its specs.
+        """
+        new = [each for each in self.delete_files() if each.path not in known]
+        if not new:
+            return None
+        usual = self.names.usual
+        gone = [each for each in removed if each.content == "data"]
+        paths = {usual(each.path) for each in gone}
+        by_partition: dict[_Partition, list[bytes]] = {}
+        for each in gone:
+            by_partition.setdefault(_partition(each), []).append(each.path.encode())
+        for each in new:
+            there = by_partition.get(_partition(each), [])
+            if each.content == "equality-deletes":
+                applies = bool(there or (gone and is_unpartitioned(state.spec_by_id(each.spec_id))))
+            elif isinstance(each.referenced_data_file, str):
+                applies = usual(each.referenced_data_file) in paths
+            else:
+                lower, upper = _deleted_path_bounds(each)
+                applies = lower == upper and usual(lower.decode(errors="replace")) in paths
+                applies |= any(lower <= path and (not upper or path <= upper) for path in there)
+            if applies:
+                return each
+        return None
+
+
+_Partition = tuple[int, tuple[PartitionValue, ...]]
+
+
+def _partition(file: FileChange) -> _Partition:
+    return file.spec_id, file.partition
+
+
+def _deleted_path_bounds(file: FileChange) -> tuple[bytes, bytes]:
+    """Return the bounds of the paths that position deletes name; empty where there is none."""
+    bounds = (file.lower_bounds, file.upper_bounds)
+    lower, upper = (
+        b"" if isinstance(each, UnsetType) else bytes.fromhex(each.get(DELETED_PATH_ID, ""))
+        for each in bounds
+    )
+    return lower, upper

@@ -182,12 +182,16 @@ def load_view(ledger: LedgerHandle, view: ViewEntry) -> LoadedView:
     """Return a view's metadata; write its file unless it exists.
 
     Raises:
-        UnsupportedError: Iceberg has no such view, or its location is not allowed any more.
+        UnsupportedError: Iceberg has no such view, or the folder of its file is not allowed.
+        InvalidInputError: The folder of its file is one of the ledger's own.
         OSError: The file cannot be written.
     """
     metadata = view_metadata_of(view, ledger.setting.home)
     content = write_view_metadata(metadata)
     location = view_metadata_location(metadata, content)
+    # Changes by the library and by foreign catalogs do not pass `update_view`.
+    named = METADATA_PATH if METADATA_PATH in metadata.properties else "location"
+    _check_place(ledger, posixpath.dirname(location), f"{named} of view {view.identifier}")
     setting = ledger.setting
     key, store = _path_below_root(ledger, location), setting.store
     if key is None:
@@ -218,9 +222,7 @@ def _check_folder(ledger: LedgerHandle, state: CatalogState, metadata: ViewMetad
     """
     folder = posixpath.dirname(view_metadata_location(metadata, b""))
     for what, said in (("location", metadata.location), (METADATA_PATH, folder)):
-        if not is_absolute(said):
-            raise InvalidInputError(f"{what} {said!r} is relative; write an absolute path or a URL")
-        check_location(ledger, said, what)
+        _check_place(ledger, said, what)
     inside = _path_below_root(ledger, folder)
     if inside is not None and STREAM_FOLDER in inside.split("/"):
         raise InvalidInputError(f"{folder} is a folder of the ledger's own files; choose another")
@@ -230,6 +232,12 @@ def _check_folder(ledger: LedgerHandle, state: CatalogState, metadata: ViewMetad
             f"{folder} overlaps {used}, which was given to a table or database; choose another "
             f"location, or another {METADATA_PATH}"
         )
+
+
+def _check_place(ledger: LedgerHandle, url: str, what: str) -> None:
+    if not is_absolute(url):
+        raise InvalidInputError(f"{what} {url!r} is relative; write an absolute path or a URL")
+    check_location(ledger, url, what)
 
 
 def _check_recorded(

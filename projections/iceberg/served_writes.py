@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from attrs import Factory, define
@@ -30,6 +31,7 @@ from ledger.log.request import Appended, CommitOptions
 from ledger.model.errors import (
     CommitConflictError,
     InvalidChangeError,
+    InvalidInputError,
     NotFoundError,
 )
 from ledger.model.file_change import FileChange
@@ -69,10 +71,13 @@ def commit_snapshot(
         InvalidChangeError: A file to add is live, one to delete is not, or engines own the table's
             data no more.
         NotFoundError: The branch does not exist.
-        CommitConflictError: A concurrent writer added or removed files that an overwrite concerns.
+        CommitConflictError: A concurrent writer added or removed files that an overwrite concerns,
+            or deleted rows of a file to remove.
         UnsupportedError: Iceberg cannot express a file.
     """
     ref = branch or MAIN
+    # Before the look-up of the commit id, which reads newer commits.
+    seen = table.state if table.log.head is None else table.log.head.state
     asked = ["snapshot", _without_personal_values(table, plan), *([] if branch is None else [ref])]
     key = plan.key
     if key is not None and "commit_id" not in options:
@@ -83,7 +88,7 @@ def commit_snapshot(
         return found
     snapshot_id = _snapshot_id_of(table, ref, key)
     return commit_decided(
-        table, asked, lambda: _SnapshotCommit(table, plan, ref, snapshot_id).decide, options
+        table, asked, lambda: _SnapshotCommit(table, plan, ref, snapshot_id, seen).decide, options
     )
 
 
@@ -109,14 +114,18 @@ class _SnapshotCommit:
         plan: The requested snapshot.
         ref: The branch.
         snapshot_id: The id of its snapshot.
-        first: The change as decided first, on the state that the writer saw.
+        seen: The state that the writer saw.
+        first: The change as decided first, on that state if it allows the change.
+        known_deletes: The paths of the delete files of the state of `first`.
     """
 
     table: TableHandle
     plan: SnapshotPlan
     ref: str
     snapshot_id: int
+    seen: TableState
     first: CommitSnapshot | None = None
+    known_deletes: frozenset[str] = frozenset()
     _writer: SnapshotWriter = Factory(
         lambda self: SnapshotWriter(self.table, self.snapshot_id), takes_self=True
     )
@@ -126,10 +135,9 @@ class _SnapshotCommit:
         origin = served_origin(state)
         if self.snapshot_id in origin.snapshots:
             return AlreadyCommitted(origin.added_in[self.snapshot_id])
-        head = branch_head(origin, self.ref)
-        manifests = EngineManifests.of(self.table, state)
-        parent = None if head is None else origin.snapshots[head.snapshot_id]
-        files = ManifestFiles.of(self.table, manifests, parent)
+        if self.first is None and self.seen.version != state.version and self._removes_files:
+            self._decide_on_seen()
+        head, manifests, parent, files = self._files_on(state)
         change = self._change_on(state, files, parent)
         mapping = _checked_name_mapping(self.table, state, change)
         now_ms = self.table.setting.now_millis()
@@ -145,6 +153,40 @@ class _SnapshotCommit:
             return [*mapping, *_ref_updates(made, self.ref, head)]
 
         return decide_update_events(state, self.table.location, updates, now_ms=now_ms)
+
+    @property
+    def _removes_files(self) -> bool:
+        return bool(self.plan.delete) or self.plan.where is not None
+
+    def _decide_on_seen(self) -> None:
+        """Set `first`, unless the state that the writer saw does not allow the change.
+
+        Raises:
+            CommitConflictError: The manifests of that state were deleted since then.
+        """
+        with suppress(InvalidInputError, NotFoundError):
+            branch_head(served_origin(self.seen), self.ref)
+            try:
+                _, _, parent, files = self._files_on(self.seen)
+            except NotFoundError as error:
+                version = self.seen.version
+                raise CommitConflictError(
+                    f"the files of version {version}, which this writer has read, are not known "
+                    f"any more: {error}; read the table again and retry",
+                    "files",
+                    version,
+                ) from error
+            self._change_on(self.seen, files, parent)
+
+    def _files_on(
+        self, state: TableState
+    ) -> tuple[SnapshotRef | None, EngineManifests, IcebergSnapshot | None, ManifestFiles]:
+        """Return the branch's ref on a state, its manifests, newest snapshot and live files."""
+        origin = served_origin(state)
+        head = branch_head(origin, self.ref)
+        manifests = EngineManifests.of(self.table, state)
+        parent = None if head is None else origin.snapshots[head.snapshot_id]
+        return head, manifests, parent, ManifestFiles.of(self.table, manifests, parent)
 
     def _change_on(
         self, state: TableState, files: ManifestFiles, parent: IcebergSnapshot | None
@@ -168,22 +210,40 @@ class _SnapshotCommit:
             version = _version_of(state, parent)
             said = f"{error} (it was possible before version {version})"
             raise CommitConflictError(said, "files", version) from error
-        removed = tuple(each for each in change.files if each.kind == "DELETE")
         change = replace(change, files=change.written)
         if self.first is None:
             self.first = change
+            if self._removes_files:
+                self.known_deletes = frozenset(each.path for each in files.delete_files())
             return change
-        if plan.where is None:
-            return change
-        seen = {each.path for each in self.first.files if each.kind == "DELETE"}
-        now = {each.path for each in removed}
-        touched = seen - now
-        if plan.isolation == "serializable":
-            touched |= now - seen
-        if touched:
-            raise _overwrite_conflict_error(min(touched), _version_of(state, parent))
-        kept = tuple(e for e in change.files if e.kind == "ADD" or e.path in seen)
-        return replace(change, files=kept, written=kept)
+        version = _version_of(state, parent)
+        if plan.where is not None:
+            change = _overwrite_of_seen(self.first, change, version)
+        removed = (each for each in change.files if each.kind == "DELETE")
+        delete = files.find_new_delete(removed, self.known_deletes, state)
+        if delete is not None:
+            raise _row_delete_conflict_error(delete.path, version)
+        return change
+
+
+def _overwrite_of_seen(
+    first: CommitSnapshot, change: CommitSnapshot, version: int
+) -> CommitSnapshot:
+    """Return an overwrite that removes only the files that its writer saw.
+
+    Raises:
+        CommitConflictError: The files that it concerns are others by now.
+    """
+    seen, now = (
+        {each.path for each in it.files if each.kind == "DELETE"} for it in (first, change)
+    )
+    touched = seen - now
+    if change.isolation == "serializable":
+        touched |= now - seen
+    if touched:
+        raise _overwrite_conflict_error(min(touched), version)
+    kept = tuple(e for e in change.files if e.kind == "ADD" or e.path in seen)
+    return replace(change, files=kept, written=kept)
 
 
 def _version_of(state: TableState, snapshot: IcebergSnapshot | None) -> int:
@@ -197,6 +257,16 @@ def _overwrite_conflict_error(path: str, version: int) -> CommitConflictError:
     return CommitConflictError(
         f"{subject} was added or removed by another writer up to version {version}, in the "
         "partitions that this overwrites; read the table again and retry",
+        subject,
+        version,
+    )
+
+
+def _row_delete_conflict_error(path: str, version: int) -> CommitConflictError:
+    subject = f"file {path}"
+    return CommitConflictError(
+        f"{subject}, which another writer added up to version {version}, deletes rows of a data "
+        "file that this removes; read the table again and retry",
         subject,
         version,
     )

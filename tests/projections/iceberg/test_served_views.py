@@ -457,6 +457,29 @@ def test_files_outside_of_the_allowed_locations_are_neither_read_nor_placed(tmp_
     assert [f"file://{each}" for each in (tmp_path / "m").iterdir()] == [view.location]
 
 
+@pytest.mark.parametrize("kind", ["native", "served"])
+@pytest.mark.parametrize(
+    "place",
+    ["{root}/other", "file://{root}/other", "{lake}/../other", "{lake}/_ledger/log", "other"],
+)
+def test_no_metadata_file_is_written_where_the_library_may_put_an_option(
+    tmp_path: Path, place: str, kind: str
+) -> None:
+    lake = shop(tmp_path / "lake")
+    if kind == "served":
+        create(lake)
+    else:
+        lake.create_view("shop.v", ViewSchema((), "select 1"))
+    folder = place.format(root=tmp_path, lake=lake.url)
+    lake.alter_view("shop.v", [SetOption("write.metadata.path", folder)])
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises((UnsupportedError, InvalidInputError), match=r"write\.metadata\.path"):
+        load_view(handle_of(lake), lake.view("shop.v"))
+    assert sorted(tmp_path.rglob("*")) == before
+    lake.alter_view("shop.v", [RemoveOption("write.metadata.path")])
+    assert loaded(lake).current_version_id == 1
+
+
 def test_a_repeated_registration_does_not_read_the_file_again(tmp_path: Path) -> None:
     lake = shop(tmp_path)
     create(lake)

@@ -221,6 +221,33 @@ def test_a_request_sent_again_returns_its_commit_whatever_came_since(options: An
 
 
 @pytest.mark.parametrize(
+    ("parent", "is_asserted"),
+    [("kept", True), ("kept", False), ("expired", True), ("expired", False), ("none", True)],
+)
+@pytest.mark.parametrize("options", [{}, {"asked": ["body"]}, {"commit_id": "k"}])
+def test_a_request_whose_snapshot_expired_is_never_said_to_have_failed(
+    options: Any, parent: str, *, is_asserted: bool
+) -> None:
+    one, other = two()
+    sequence, before = (1, None) if parent == "none" else (2, 1)
+    if parent != "none":
+        commit(one, snapshot(1), branch("main", 1))
+    sent = as_sent([snapshot(BIG, sequence, before), branch("main", BIG)])
+    required = [asserted("main", before)] if is_asserted else []
+    first = commit_updates(one, sent, required, **options)
+    commit(other, snapshot(3, sequence + 1, BIG), branch("main", 3))
+    commit(other, u.RemoveSnapshots(snapshot_ids=(BIG, 1) if parent == "expired" else (BIG,)))
+    again = commit_updates(one, sent, required, **options)
+    assert (again.version, again.repeated) == (first.version, True)
+    if "commit_id" not in options:
+        with pytest.raises(CommitUnknownError, match=f"version {first.version}"):
+            commit_updates(other, [*sent, *as_sent([branch("audit", BIG)])], required)
+    with pytest.raises((StaleBaseError, InvalidInputError)):
+        commit_updates(other, as_sent([snapshot(9, sequence, before), branch("main", 9)]), required)
+    assert other.state.version == first.version + 2
+
+
+@pytest.mark.parametrize(
     "options",
     [{}, {"asked": ["body"]}, {"commit_id": "k"}],
     ids=["by snapshot", "by snapshot and body", "by key"],

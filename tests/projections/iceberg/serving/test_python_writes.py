@@ -10,8 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from attrs import evolve
+from msgspec.structs import replace
 from pyarrow import parquet
 from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.transforms import BucketTransform
 
 import ledger
 import projections.iceberg.rest_updates as u
@@ -417,3 +420,130 @@ def test_manifests_hold_no_bounds_of_personal_columns(tmp_path: Path) -> None:
     (new,) = (each for each in served.table.at().files if each.path.endswith("/a.parquet"))
     assert [*new.lower_bounds] == [*new.upper_bounds] == [1]  # type: ignore[misc]
     assert served.rows() == served.rows_of_engine() == [1, 2]
+
+
+@pytest.mark.parametrize("by", ["name", "values", "options"])
+@pytest.mark.parametrize("request_of", ["plain", "commit id", "key"])
+@pytest.mark.parametrize(
+    "deletes", ["position", "named position", "bounded position", "equality", "vector"]
+)
+def test_a_file_whose_rows_were_deleted_meanwhile_is_not_replaced(
+    tmp_path: Path, deletes: str, request_of: str, by: str
+) -> None:
+    version = 3 if deletes == "vector" else 2
+    served = Served.created(tmp_path, version=version, spec=BY_DAY)
+    served.table.add_files(served.file("f.parquet", 1, 2, 3))
+    (first,) = served.paths()
+    stale = ledger.open(served.lake.url).table("a.b")
+    new = tuple(stale.data_files(served.file("c.parquet", 1, 2, 3)))
+    served.table.append([row_delete(deletes, first)])
+    head = served.table.state.version
+    key: Any = {"commit_user": "job", "commit_identifier": 7} if request_of == "key" else {}
+    options: Any = {"commit_id": "c"} if request_of == "commit id" else {}
+    plans = {
+        "name": ledger.SnapshotPlan("COMPACT", new, delete=(first,), **key),
+        "values": ledger.SnapshotPlan(
+            "OVERWRITE", new, where={"day": "x"}, isolation="snapshot", **key
+        ),
+        "options": ledger.SnapshotPlan("OVERWRITE", delete=(first,), **key),
+    }
+    with pytest.raises(ledger.CommitConflictError, match="deletes rows of a data file"):
+        stale.commit_snapshot(plans[by], **options)
+    assert served.table.state.version == head
+    # A writer that has read the row's delete replaces the file.
+    assert served.table.commit_snapshot(plans["name"]).version == head + 1
+
+
+@pytest.mark.parametrize("deletes", ["position", "named position", "bounded position", "equality"])
+def test_deletes_of_rows_of_other_files_do_not_keep_a_file_from_being_replaced(
+    tmp_path: Path, deletes: str
+) -> None:
+    served = Served.created(tmp_path, spec=BY_DAY)
+    served.table.add_files(served.file("f.parquet", 1))
+    (first,) = served.paths()
+    other = served.file("other.parquet", 2, day="y")
+    served.table.add_files(other)
+    served.table.append([row_delete(deletes, other, day="y", name="old")])
+    stale = ledger.open(served.lake.url).table("a.b")
+    new = tuple(stale.data_files(served.file("c.parquet", 1)))
+    served.table.append([row_delete(deletes, other, day="y")])
+    stale.commit_snapshot(ledger.SnapshotPlan("COMPACT", new, delete=(first,)))
+    names = {each.rpartition("/")[2] for each in served.paths()}
+    assert names == {"c.parquet", "other.parquet", "old.parquet", "deletes.parquet"}
+
+
+def test_equality_deletes_without_a_partition_apply_to_every_file(tmp_path: Path) -> None:
+    served = Served.created(tmp_path)
+    served.table.add_files(served.file("f.parquet", 1))
+    served.table.update_spec().add_field("day").commit()
+    (first,) = served.paths()
+    stale = ledger.open(served.lake.url).table("a.b")
+    served.table.append([replace(row_delete("equality", first), spec_id=0, partition=())])
+    with pytest.raises(ledger.CommitConflictError):
+        stale.delete_files(first)
+
+
+@pytest.mark.parametrize("options", [{}, {"commit_id": "c"}], ids=["plain", "commit id"])
+def test_a_file_is_not_replaced_by_a_writer_whose_snapshot_was_deleted(
+    tmp_path: Path, options: Any
+) -> None:
+    served = Served.created(tmp_path)
+    served.table.add_files(served.file("f.parquet", 1, 2))
+    (first,) = served.paths()
+    stale = ledger.open(served.lake.url).table("a.b")
+    new = tuple(stale.data_files(served.file("c.parquet", 1, 2)))
+    read = served.engine().current_snapshot().manifest_list
+    served.table.append([replace(row_delete("position", first), partition=())])
+    served.table.expire_snapshots(before=served.table.state.last_snapshot_id)
+    Path(read.removeprefix("file://")).unlink()
+    with pytest.raises(ledger.CommitConflictError, match="read the table again"):
+        stale.commit_snapshot(ledger.SnapshotPlan("COMPACT", new, delete=(first,)), **options)
+
+
+def row_delete(kind: str, path: str, day: str = "x", name: str = "deletes") -> FileChange:
+    """Return a file that deletes rows of a data file."""
+    bounds = {2147483546: path.encode().hex()}
+    all_facts: dict[str, dict[str, Any]] = {
+        "position": {},
+        "named position": {"referenced_data_file": path},
+        "bounded position": {"lower_bounds": bounds, "upper_bounds": bounds},
+        "equality": {"content": "equality-deletes", "equality_ids": (1,)},
+        "vector": {
+            "path": f"{name}.puffin#4",
+            "format": "puffin",
+            "referenced_data_file": path,
+            "content_offset": 4,
+            "content_size_in_bytes": 40,
+        },
+    }
+    usual: dict[str, Any] = {"path": f"{name}.parquet", "content": "position-deletes"}
+    spec: dict[str, Any] = {"spec_id": 0, "partition": (day,), "field_ids": True}
+    return FileChange(record_count=1, file_size_in_bytes=90, **spec, **(usual | all_facts[kind]))
+
+
+@pytest.mark.parametrize("owner", ["engines", "ledger"])
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("n", ledger.AddColumn(("n",), "INT")),
+        ("n", ledger.RenameColumn(("day",), "n")),
+        ("x.n", ledger.AddColumn(("x",), "ROW<n INT>")),
+        ("x.element", ledger.AddColumn(("x",), "ARRAY<INT>")),
+        ("x.key", ledger.AddColumn(("x",), "MAP<STRING, INT>")),
+        ("x.value", ledger.AddColumn(("x",), "MAP<STRING, INT>")),
+        ("x.n", ledger.AddColumn(("x",), "ARRAY<ROW<n INT>>")),
+        ("x.element.n", ledger.AddColumn(("x",), "ARRAY<ROW<n INT>>")),
+        ("x.n", ledger.AddColumn(("x",), "MAP<STRING, ROW<n INT>>")),
+        ("x.n.m", ledger.AddColumn(("x",), "ARRAY<ROW<n MAP<INT, ROW<m INT>>>>")),
+    ],
+)
+def test_no_column_gets_the_name_of_a_partition_field_of_another_column(
+    tmp_path: Path, name: str, change: Any, owner: str
+) -> None:
+    by_id = PartitionSpec(PartitionField(1, 1000, BucketTransform(4), name))
+    served = Served.created(tmp_path, spec=by_id)
+    if owner == "ledger":
+        served.lake.promote("a.b")
+    with pytest.raises(ledger.FormatError, match="a partition field, bucket"):
+        served.table.alter([change])
+    served.table.alter([ledger.AddColumn(("y",), "ARRAY<ROW<n INT>>")])
