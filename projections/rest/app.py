@@ -1,25 +1,31 @@
 """ASGI application of a protocol: routing, body limits, authentication, access log, health.
 
 Handlers are plain functions that run in the worker pool. Everything that can be checked without a
-log is checked before a handler runs: authentication, the size of the body, the number of waiting
-requests.
+log is checked before a handler runs: authentication, the number of waiting requests, the size of
+the body and of all bodies that are held.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
+from urllib.parse import unquote
 
-from attrs import evolve, field, frozen
+from attrs import define, evolve, field, frozen
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from ledger.model.messages import excerpt
 from ledger.observing.telemetry import log_event, warn
 from projections.rest.authentication import Authenticate
 from projections.rest.requests import (
@@ -42,6 +48,8 @@ HEALTH: Final = "/health"
 READY: Final = "/ready"
 """Path that answers 200 if the catalog's log can be read, and 503 otherwise."""
 
+_BODIES: Final = 8
+_BODY_TIMEOUT_S: Final = 60.0
 _NO_BODY: Final = frozenset({204, 304})
 _SERVER_ERROR: Final = 500
 
@@ -63,6 +71,82 @@ class Protocol(Generic[S]):
     check_ready: Callable[[], object]
 
 
+@define
+class BodyReader:
+    """Reader of bodies, which bounds their sizes and times; used in one event loop.
+
+    Attributes:
+        most_bytes: Size beyond which a body is rejected.
+        most_held_bytes: Sum of the sizes of bodies that requests hold, beyond which a body is
+            rejected.
+        timeout_s: Seconds that a client has to send a body.
+    """
+
+    most_bytes: int
+    most_held_bytes: int
+    timeout_s: float
+    _held_bytes: int = field(default=0, init=False)
+
+    @asynccontextmanager
+    async def reading(self, request: Request) -> AsyncIterator[bytes]:
+        """Yield the body of a request, which counts as held until the end.
+
+        Raises:
+            RequestError: It is too large, by its header or as it comes; too much is held; or it
+                does not come in time.
+        """
+        self._check(_said_length(request))
+        parts: list[bytes] = []
+        size = 0
+        try:
+            try:
+                async with asyncio.timeout(self.timeout_s):
+                    async for part in request.stream():
+                        self._check(size + len(part), held=size)
+                        size += len(part)
+                        self._held_bytes += len(part)
+                        parts.append(part)
+            except TimeoutError:
+                raise self._too_slow_error() from None
+            body = b"".join(parts)
+            parts.clear()
+            yield body
+        finally:
+            self._held_bytes -= size
+
+    def _check(self, size: int, held: int = 0) -> None:
+        """Check that a body may have a size, of which a part is held already."""
+        if size > self.most_bytes:
+            raise RequestError(
+                400,
+                f"the body has more than {self.most_bytes:,} bytes, which is the most that this "
+                "server reads; nothing was changed. Split the request, or start the server with a "
+                "larger --max-body-bytes",
+            )
+        if self._held_bytes - held + size > self.most_held_bytes:
+            raise RequestError(
+                503,
+                f"the requests under way have bodies of {self.most_held_bytes:,} bytes, which is "
+                "the most that this server holds, and this one was rejected before it did "
+                "anything; send it again later",
+            )
+
+    def _too_slow_error(self) -> RequestError:
+        return RequestError(
+            400,
+            f"the body did not come within {self.timeout_s:g} seconds; nothing was changed. Send "
+            "the request again",
+        )
+
+
+def _said_length(request: Request) -> int:
+    """Return the length of a body by its header; 0 without one."""
+    said = request.headers.get("content-length", "0")
+    if not said.isascii() or not said.isdecimal():
+        raise RequestError(400, f"Content-Length {excerpt(said)} is no number of bytes")
+    return int(said[:20])
+
+
 @frozen
 class Serving:
     """Settings of the application.
@@ -71,11 +155,20 @@ class Serving:
         pool: The pool that handlers run in.
         authenticate: Authenticates requests, but for health and readiness.
         most_body_bytes: Size beyond which a body is rejected.
+        body_timeout_s: Seconds that a client has to send a body.
+        bodies: Reads bodies, of which requests hold at most eight of that size.
     """
 
     pool: WorkerPool = field(factory=WorkerPool)
     authenticate: Authenticate = field(kw_only=True)
     most_body_bytes: int = field(default=MOST_BODY_BYTES, kw_only=True)
+    body_timeout_s: float = field(default=_BODY_TIMEOUT_S, kw_only=True)
+    bodies: BodyReader = field(init=False)
+
+    @bodies.default
+    def _reader_of_bodies(self) -> BodyReader:
+        most = self.most_body_bytes
+        return BodyReader(most, _BODIES * most, self.body_timeout_s)
 
 
 def create_app(protocol: Protocol[Any], serving: Serving) -> Starlette:
@@ -92,12 +185,30 @@ def create_app(protocol: Protocol[Any], serving: Serving) -> Starlette:
     app = Starlette(
         routes=[*routes, health, ready],
         exception_handlers={HTTPException: partial(_answer_unknown_route, protocol)},
+        middleware=[Middleware(_keep_slashes_in_names)],
     )
     # A redirect to another spelling of a path would lose the body of some clients.
     app.router.redirect_slashes = False
     return app
 
 
+def _keep_slashes_in_names(app: ASGIApp) -> ASGIApp:
+    """Return an application that routes a name with a slash as one name.
+
+    The name keeps its `%2F`, which no table, view or namespace can have, so that none is found.
+    """
+
+    async def route(scope: Scope, receive: Receive, send: Send) -> None:
+        raw = scope.get("raw_path") or b""
+        if b"%2f" in raw.lower():
+            path = unquote(_ENCODED_SLASH.sub(b"%252F", raw).decode("ascii"))
+            scope = {**scope, "path": path}
+        await app(scope, receive, send)
+
+    return route
+
+
+_ENCODED_SLASH: Final = re.compile(rb"%2f", re.IGNORECASE)
 _PREFIX: Final = "/{prefix}"
 _PARAMETER: Final = re.compile(r"\{([^}]*)\}")
 
@@ -139,43 +250,11 @@ async def _run(
 ) -> Reply:
     headers = {name.lower(): value for name, value in request.headers.items()}
     principal = serving.authenticate(headers)
-    call = Call(
-        dict(request.path_params),
-        dict(request.query_params),
-        headers,
-        await _read_body(request, serving.most_body_bytes),
-        principal,
-    )
-    key = tuple(call.values.values())
-    return await serving.pool.run(key, partial(endpoint.handle, protocol.service, call))
-
-
-async def _read_body(request: Request, most: int) -> bytes:
-    """Return the body of a request.
-
-    Raises:
-        RequestError: It is larger than `most` bytes, by its header or as it comes.
-    """
-    said = request.headers.get("content-length", "0")
-    if not said.isascii() or not said.isdecimal() or int(said[:20]) > most:
-        raise _too_large_error(most)
-    parts: list[bytes] = []
-    size = 0
-    async for part in request.stream():
-        size += len(part)
-        if size > most:
-            raise _too_large_error(most)
-        parts.append(part)
-    return b"".join(parts)
-
-
-def _too_large_error(most: int) -> RequestError:
-    return RequestError(
-        400,
-        f"the body has more than {most:,} bytes, which is the most that this server reads; "
-        "nothing was changed. Split the request, or start the server with a larger "
-        "--max-body-bytes",
-    )
+    values = dict(request.path_params)
+    with serving.pool.place(tuple(values.values())) as run:
+        async with serving.bodies.reading(request) as body:
+            call = Call(values, dict(request.query_params), headers, body, principal)
+            return await run(partial(endpoint.handle, protocol.service, call))
 
 
 def _log(request: Request, status: int, begun_s: float) -> None:

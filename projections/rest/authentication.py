@@ -142,16 +142,19 @@ def bearer_authentication(tokens: tuple[TokenHash, ...]) -> Authenticate:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether an address reaches this machine only.
+    """Return whether a host name or an address reaches this machine only.
+
+    Host names ignore case and a dot at the end.
 
     Example:
-        >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+        >>> is_loopback("127.0.0.1"), is_loopback("Localhost."), is_loopback("0.0.0.0")
         (True, True, False)
     """
-    if host == "localhost":
+    name = host.lower().removesuffix(".")
+    if name == "localhost":
         return True
     try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
+        return ipaddress.ip_address(name.strip("[]")).is_loopback
     except ValueError:
         return False
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Final, TypeVar
 
 from attrs import define, field, frozen
@@ -75,6 +76,16 @@ class WorkerPool:
         Raises:
             RequestError: Too many calls wait, in all or for the key; the call did not start.
         """
+        with self.place(key) as run:
+            return await run(call)
+
+    @contextmanager
+    def place(self, key: Hashable) -> Iterator[Callable[[Callable[[], T]], Awaitable[T]]]:
+        """Yield a function that runs a call as `run` does, for which a place is held in the body.
+
+        Raises:
+            RequestError: As in `run`.
+        """
         limits = self.limits
         share = self._shares.get(key) or _Share(asyncio.Semaphore(limits.share))
         if (
@@ -82,13 +93,17 @@ class WorkerPool:
             or share.entered >= limits.share + limits.waiting_share
         ):
             raise RequestError(503, _BUSY)
+
+        async def run(call: Callable[[], T]) -> T:
+            async with share.turns:
+                loop = asyncio.get_running_loop()
+                return await loop.run_in_executor(self._executor, self._counted, call)
+
         self._shares[key] = share
         share.entered += 1
         self._entered += 1
         try:
-            async with share.turns:
-                loop = asyncio.get_running_loop()
-                return await loop.run_in_executor(self._executor, self._counted, call)
+            yield run
         finally:
             share.entered -= 1
             self._entered -= 1

@@ -12,13 +12,14 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from ledger.log.request import COMMIT_ID_REUSED, fresh_id
+from ledger.log.request import COMMIT_ID_REUSED, CommitOptions, fresh_id
 from ledger.model.errors import (
     AlreadyExistsError,
     CommitConflictError,
     InvalidInputError,
     LedgerError,
     NotFoundError,
+    TableDroppedError,
 )
 from ledger.model.iceberg_layout import UNSORTED_ID, PartitionSpec, SortOrder
 from ledger.model.names import Identifier
@@ -66,9 +67,11 @@ def create_table(catalog: IcebergCatalog, call: Call) -> Reply:
     """Create a table, or return the metadata that it would have."""
     namespace = namespace_of(call)
     wanted = call.decode(CreateTableRequest)
-    catalog.check_namespace(namespace)
     name = new_name(namespace, wanted.name)
     properties = dict(wanted.properties or {})
+    asked = ["createTable", str(name), msgspec.to_builtins(wanted)]
+    options = commit_options(call, catalog.handle.setting.author, asked, properties)
+    check_namespace_of_new(catalog, namespace, options)
     updates = creation_updates(
         schema_from_json(wanted.schema, "$.schema"),
         uuid=fresh_id(),
@@ -83,11 +86,10 @@ def create_table(catalog: IcebergCatalog, call: Call) -> Reply:
         _check_free(catalog, name)
         now_ms = catalog.handle.setting.now_millis()
         return staged_reply(catalog, apply_updates(None, updates, now_ms=now_ms))
-    asked = ["createTable", str(name), msgspec.to_builtins(wanted)]
-    options = commit_options(call, catalog.handle.setting.author, asked, properties)
     table = create_by(
         catalog,
         name,
+        options,
         lambda: served.create_table(catalog.handle, name, updates, **options),
         table_name_taken,
     )
@@ -99,9 +101,11 @@ def register_table(catalog: IcebergCatalog, call: Call) -> Reply:
     """Create a table from an existing metadata file."""
     namespace = namespace_of(call)
     wanted = call.decode(RegisterTableRequest)
-    catalog.check_namespace(namespace)
     name = new_name(namespace, wanted.name)
     location = wanted.metadata_location
+    asked = ["registerTable", str(name), location]
+    options = commit_options(call, catalog.handle.setting.author, asked)
+    check_namespace_of_new(catalog, namespace, options)
     served.check_location(catalog.handle, location, "metadata-location")
     if wanted.overwrite:
         raise RequestError(
@@ -109,11 +113,10 @@ def register_table(catalog: IcebergCatalog, call: Call) -> Reply:
             "a registration cannot overwrite a table, whose history would be lost; drop the table "
             "first, or register the file under another name",
         )
-    asked = ["registerTable", str(name), location]
-    options = commit_options(call, catalog.handle.setting.author, asked)
     table = create_by(
         catalog,
         name,
+        options,
         lambda: served.register(catalog.handle, name, location, **options),
         table_name_taken,
     )
@@ -121,9 +124,26 @@ def register_table(catalog: IcebergCatalog, call: Call) -> Reply:
         return table_reply(catalog, table, table.state)
 
 
+def check_namespace_of_new(catalog: IcebergCatalog, namespace: str, options: CommitOptions) -> None:
+    """Check that the namespace of a new table exists.
+
+    Raises:
+        RequestError: It does not; or an earlier attempt created the table, and it was dropped with
+            the namespace since.
+    """
+    try:
+        catalog.check_namespace(namespace)
+    except RequestError:
+        if catalog.handle.find_commit(options.get("commit_id", "")) is None:
+            raise
+        with after_commit("a table"):
+            raise
+
+
 def create_by(
     catalog: IcebergCatalog,
     name: Identifier,
+    options: CommitOptions,
     create: Callable[[], TableHandle],
     taken_error: Callable[[Identifier, str], RequestError],
 ) -> TableHandle:
@@ -132,6 +152,7 @@ def create_by(
     Args:
         catalog: The catalog.
         name: The table's name.
+        options: The options of the commit.
         create: Creates the table.
         taken_error: Returns the error if a table or view has the name; takes the name and the kind.
 
@@ -147,6 +168,11 @@ def create_by(
             raise
         raise taken_error(name, kind) from error
     except NotFoundError as error:
+        key = options.get("commit_id", "")
+        if isinstance(error, TableDroppedError) or catalog.handle.find_commit(key) is not None:
+            # This or an earlier attempt created the table, and it was dropped since.
+            with after_commit(f"the creation of {name}"):
+                raise
         if name.database in catalog.state.databases:
             raise
         raise no_such_namespace(name.database) from error

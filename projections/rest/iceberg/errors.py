@@ -136,6 +136,12 @@ def after_commit(what: str) -> Iterator[None]:
         ) from error
 
 
+def unknown_outcome(reason: str) -> RequestError:
+    """Return the error for a request that may have been applied, with the reason."""
+    status, name = UNKNOWN_OUTCOME
+    return RequestError(status, f"{reason}; look up the commit before you delete its files", name)
+
+
 def no_such_namespace(name: str) -> RequestError:
     """Return the error for a namespace that does not exist."""
     return RequestError(404, f"Namespace does not exist: {name}", "NoSuchNamespaceException")

@@ -8,11 +8,13 @@ from typing import Any
 from msgspec import Struct
 
 from ledger.decide.catalog import RenameTable
+from ledger.events.table import TableDropped
 from ledger.ledger_writes import drop_table as drop_and_seal
 from ledger.log.request import CommitOptions
 from ledger.model.errors import AlreadyExistsError, CommitConflictError, NotFoundError
 from ledger.model.messages import excerpt
 from ledger.model.names import Identifier
+from ledger.table_handle import TableHandle
 from projections.iceberg import served
 from projections.iceberg.rest_commit import commit_updates
 from projections.iceberg.rest_updates import (
@@ -33,7 +35,13 @@ from projections.rest.iceberg.answers import (
     table_reply,
 )
 from projections.rest.iceberg.catalog import IcebergCatalog
-from projections.rest.iceberg.creation import create_by
+from projections.rest.iceberg.creation import check_namespace_of_new, create_by
+from projections.rest.iceberg.earlier_attempts import (
+    Traces,
+    created_before,
+    dropped_table_error,
+    table_of_attempt,
+)
 from projections.rest.iceberg.errors import (
     after_commit,
     create_requirement_failed,
@@ -116,13 +124,14 @@ def _commit(
     updates: Sequence[TableUpdate],
     options: CommitOptions,
 ) -> Reply:
-    table = catalog.table(name)
+    traces = Traces.of(requirements, updates, options)
+    table = table_of_attempt(catalog, name, traces)
     try:
         done = commit_updates(table, updates, requirements, **options)
     except NotFoundError as error:
         if name in catalog.state.tables:
             raise
-        raise no_such_table(str(name)) from error
+        raise dropped_table_error(catalog, name, traces) from error
     with after_commit(f"version {done.version} of {name}"):
         return table_reply(catalog, table, done.state)
 
@@ -134,13 +143,20 @@ def _create_by_updates(
     options: CommitOptions,
 ) -> Reply:
     new_name(name.database, name.name)
-    catalog.check_namespace(name.database)
-    table = create_by(
-        catalog,
-        name,
-        lambda: served.create_table(catalog.handle, name, updates, **options),
-        create_requirement_failed,
-    )
+    check_namespace_of_new(catalog, name.database, options)
+    try:
+        table = create_by(
+            catalog,
+            name,
+            options,
+            lambda: served.create_table(catalog.handle, name, updates, **options),
+            create_requirement_failed,
+        )
+    except RequestError as error:
+        known = created_before(catalog, name, updates, options) if error.status == 409 else None  # noqa: PLR2004 - HTTP
+        if known is None:
+            raise
+        table = known
     with after_commit(f"the creation of {name}"):
         return table_reply(catalog, table, table.state)
 
@@ -201,10 +217,34 @@ def unregister_table(catalog: IcebergCatalog, call: Call) -> Reply:
     """Remove a table from the catalog, and return its metadata."""
     name = table_of(call)
     options = commit_options(call, catalog.handle.setting.author, ["unregisterTable", str(name)])
-    table = catalog.table(name)
-    reply = table_reply(catalog, table, table.state)
+    key = options.get("commit_id", "")
+    if catalog.handle.find_commit(key) is None:
+        try:
+            table = catalog.table(name)
+        except RequestError:
+            # Opening the table may have completed the drop of an earlier attempt.
+            if catalog.handle.find_commit(key) is None:
+                raise
+        else:
+            reply = table_reply(catalog, table, table.state)
+            _drop(catalog, name, options, purge=False)
+            return Reply(200, reply.body)
+    # Rejects a key that was used for another request.
     _drop(catalog, name, options, purge=False)
-    return Reply(200, reply.body)
+    with after_commit(f"the removal of {name}"):
+        return Reply(200, _dropped_table_reply(catalog, key).body)
+
+
+def _dropped_table_reply(catalog: IcebergCatalog, key: str) -> Reply:
+    """Return the answer with the metadata of the table that a commit of the catalog dropped."""
+    commit = catalog.handle.find_commit(key)
+    events = () if commit is None else (e for t in commit.transactions for e in t.events)
+    dropped = next((each for each in events if isinstance(each, TableDropped)), None)
+    gone = None if dropped is None else catalog.state.dropped.get(dropped.table_id)
+    if gone is None:
+        raise NotFoundError("the table that it removed is not there any more")
+    table = TableHandle(gone.identifier, gone.entry.path, catalog.handle.setting)
+    return table_reply(catalog, table, table.state)
 
 
 def rename_table(catalog: IcebergCatalog, call: Call) -> Reply:

@@ -90,6 +90,7 @@ def application(
     storage: Mapping[str, Mapping[str, str]] | None = None,
     retry_policy: RetryPolicy | None = None,
     most_body_bytes: int = 1 << 20,
+    body_timeout_s: float = 60.0,
 ) -> Iterator[Application]:
     """Serve a new ledger."""
     store = LocalStore(str(at)) if isinstance(at, Path) else at
@@ -101,6 +102,7 @@ def application(
         WorkerPool(limits or PoolLimits()),
         authenticate=authenticate,
         most_body_bytes=most_body_bytes,
+        body_timeout_s=body_timeout_s,
     )
     app = create_app(iceberg_protocol(catalog), serving)
     with served(app) as uri, Client(base_url=uri) as client:

@@ -58,7 +58,19 @@ def test_a_principal_has_a_name_of_one_word(tmp_path: Path, name: str) -> None:
         add_token(tmp_path / "tokens", name)
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1:8181", "localhost:8181", "localhost", "[::1]:8181"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1:8181",
+        "localhost:8181",
+        "localhost",
+        "LOCALHOST",
+        "Localhost.:8181",
+        "127.0.0.1.:8181",
+        "[::1]:8181",
+        "[0:0:0:0:0:0:0:1]",
+    ],
+)
 def test_programs_of_this_machine_need_no_token(host: str) -> None:
     authenticate_local_program({"host": host})
 
@@ -67,6 +79,8 @@ def test_programs_of_this_machine_need_no_token(host: str) -> None:
     "headers",
     [
         {"host": "evil.example:8181"},
+        {"host": "localhost.evil.example"},
+        {"host": "localhost.."},
         {"host": "127.0.0.1:8181", "origin": "https://evil.example"},
         {"host": "127.0.0.1:8181", "origin": "null"},
         {},

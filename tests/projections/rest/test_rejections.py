@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -289,3 +290,158 @@ def test_nesting_is_counted_without_decoding(value: Any) -> None:
     for text in (msgspec.json.encode(value), json.dumps(value, indent=1).encode()):
         assert not is_nested_deeper_than(text, depth)
         assert depth == 0 or is_nested_deeper_than(text, depth - 1)
+
+
+@pytest.mark.parametrize(
+    ("part", "times"),
+    [
+        (b'"', 1_000_001),
+        (b'\\"', 500_000),
+        (b'"\\', 500_001),
+        (b'["', 500_001),
+        (b'"a', 500_001),
+        (b'""[', 300_001),
+        (b"[]", 500_000),
+    ],
+)
+def test_the_time_to_count_nesting_is_linear_in_the_text(part: bytes, times: int) -> None:
+    begun_s = time.process_time()
+    is_nested_deeper_than(b'["' + part * times, 200)
+    is_nested_deeper_than(part * times, 200)
+
+    assert time.process_time() - begun_s < 5
+
+
+@pytest.mark.parametrize("text", [b"]", b"[]]", b"}{", b"[", b'["]', b'["\\', b'["a\\"]'])
+def test_brackets_without_a_counterpart_count_as_too_deep(text: bytes) -> None:
+    assert is_nested_deeper_than(text, 200)
+
+
+@pytest.mark.parametrize("slash", ["%2F", "%2f"])
+@pytest.mark.parametrize(
+    ("method", "path", "status", "kind"),
+    [
+        ("DELETE", "namespaces/shop{}tables{}orders", 404, "NoSuchNamespaceException"),
+        ("GET", "namespaces/shop{}tables{}orders", 404, "NoSuchNamespaceException"),
+        ("GET", "namespaces/shop{}tables", 404, "NoSuchNamespaceException"),
+        ("POST", "namespaces/shop{}tables{}orders/properties", 404, "NoSuchNamespaceException"),
+        ("DELETE", "namespaces/shop/tables/x{}orders", 404, "NoSuchTableException"),
+        ("GET", "namespaces/shop{}x/tables/orders", 404, "NoSuchTableException"),
+        ("POST", "namespaces/shop/tables/orders{}unregister", 404, "NoSuchTableException"),
+        ("GET", "namespaces/shop/views/x{}y", 404, "NoSuchViewException"),
+        ("POST", "namespaces/shop{}tables{}orders", 405, "UnsupportedOperationException"),
+        ("POST", "namespaces{}shop/properties", 404, "NotFoundException"),
+    ],
+)
+def test_a_slash_in_a_name_reaches_no_other_endpoint(
+    app: Application, method: str, path: str, status: int, kind: str, slash: str
+) -> None:
+    app.create()
+    url = "/v1/" + path.replace("{}", slash)
+    answer = app.http.request(method, url, json={"requirements": [], "updates": {}})
+
+    assert error_of(answer)[:2] == (status, kind)
+    assert app.lake.tables("shop") == ["orders"]
+    assert app.lake.table("shop.orders").state.version == 0
+
+
+@pytest.mark.parametrize("name", ["a%2Fb", "a%2fb", "%2F"])
+def test_no_name_has_an_encoded_slash(app: Application, name: str) -> None:
+    app.create()
+    answers = [
+        app.post("namespaces", {"namespace": [name]}),
+        app.post("namespaces/shop/tables", {"name": name, "schema": SCHEMA}),
+    ]
+
+    assert [error_of(each)[0] for each in answers] == [400, 400]
+
+
+LEDGER_FOLDER = "{lake}/shop.db/orders/_ledger/log"
+
+
+@pytest.mark.parametrize(
+    ("method_path", "body"),
+    [
+        (
+            "namespaces/shop/tables",
+            {"name": "t", "schema": SCHEMA, "location": LEDGER_FOLDER},
+        ),
+        (
+            "namespaces/shop/tables",
+            {"name": "t", "schema": SCHEMA, "properties": {"write.metadata.path": LEDGER_FOLDER}},
+        ),
+        (
+            "namespaces/shop/tables",
+            {"name": "t", "schema": SCHEMA, "stage-create": True, "location": LEDGER_FOLDER},
+        ),
+        ("namespaces/shop/register", {"name": "t", "metadata-location": LEDGER_FOLDER}),
+        ("namespaces/shop/register-view", {"name": "t", "metadata-location": LEDGER_FOLDER}),
+        ("namespaces", {"namespace": ["other"], "properties": {"location": LEDGER_FOLDER}}),
+        ("namespaces/shop/properties", {"updates": {"location": LEDGER_FOLDER}}),
+    ],
+)
+def test_a_location_inside_a_folder_of_the_ledger_is_rejected(
+    app: Application, method_path: str, body: dict[str, Any]
+) -> None:
+    app.create()
+    sent = json.dumps(body).replace("{lake}", app.lake.url).encode()
+    answer = app.send(method_path, sent)
+
+    assert error_of(answer)[0] == 400
+    assert "_ledger" in error_of(answer)[2]
+    assert app.lake.tables() == ["shop.orders"]
+    assert app.lake.databases() == ["shop"]
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        {"action": "set-location", "location": LEDGER_FOLDER},
+        *(
+            set_property(name, LEDGER_FOLDER)
+            for name in ("write.metadata.path", "write.data.path", "write.object-storage.path")
+        ),
+        {
+            "action": "set-statistics",
+            "statistics": {
+                "snapshot-id": 5_000_000_000_000_000_001,
+                "statistics-path": f"{LEDGER_FOLDER}/a.puffin",
+                "file-size-in-bytes": 1,
+                "file-footer-size-in-bytes": 1,
+                "blob-metadata": [],
+            },
+        },
+        {
+            "action": "set-partition-statistics",
+            "partition-statistics": {
+                "snapshot-id": 5_000_000_000_000_000_001,
+                "statistics-path": f"{LEDGER_FOLDER}/a.parquet",
+                "file-size-in-bytes": 1,
+            },
+        },
+        {
+            "action": "add-snapshot",
+            "snapshot": {
+                "snapshot-id": 5_000_000_000_000_000_002,
+                "parent-snapshot-id": 5_000_000_000_000_000_001,
+                "sequence-number": 2,
+                "timestamp-ms": 0,
+                "manifest-list": f"{LEDGER_FOLDER}/snap.avro",
+                "summary": {"operation": "append"},
+                "schema-id": 0,
+            },
+        },
+    ],
+    ids=lambda update: update["action"],
+)
+def test_an_update_with_a_location_inside_a_folder_of_the_ledger_is_rejected(
+    app: Application, update: dict[str, Any]
+) -> None:
+    app.create()
+    assert app.commit(snapshot(app, 1), set_main(1)).status_code == 200
+    sent = json.loads(json.dumps(update).replace("{lake}", app.lake.url))
+    answer = app.commit(sent)
+
+    assert error_of(answer)[0] == 400
+    assert "_ledger" in error_of(answer)[2]
+    assert app.lake.table("shop.orders").state.version == 1

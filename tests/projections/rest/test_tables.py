@@ -94,7 +94,9 @@ def test_a_staged_table_does_not_exist_until_its_updates_are_committed(app: Appl
 
     assert done.json()["metadata"]["table-uuid"] == metadata["table-uuid"]
     assert app.lake.table("shop.orders").state.version == 0
-    status, kind, message = error_of(again)
+    assert again.json() == done.json()
+    updates[0]["uuid"] = KEY
+    status, kind, message = error_of(app.post(ORDERS, commit))
     assert (status, kind) == (409, "CommitFailedException")
     assert message.startswith("Requirement failed: table already exists")
 

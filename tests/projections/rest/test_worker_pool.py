@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from projections.rest.requests import RequestError
 from projections.rest.worker_pool import PoolLimits, WorkerPool
-from tests.projections.rest.application import application, error_of, set_property
+from tests.projections.rest.application import Application, application, error_of, set_property
 
 LIMITS = PoolLimits(threads=4, share=3, waiting=4, waiting_share=2)
 
@@ -120,3 +123,52 @@ def test_a_request_that_finds_no_place_is_rejected_before_it_commits(tmp_path: P
 
         assert table.state.version == committed
         assert {error_of(each)[:2] for each in rejected} <= {(503, "ServiceUnavailableException")}
+
+
+@contextmanager
+def half_sent(app: Application, body: bytes, missing: int = 1) -> Iterator[socket.socket]:
+    """Send a commit to shop.orders without the last bytes of its body."""
+    host, port = app.http.base_url.host, app.http.base_url.port
+    head = (
+        f"POST /v1/namespaces/shop/tables/orders HTTP/1.1\r\nHost: {host}\r\n"
+        f"Content-Length: {len(body) + missing}\r\n\r\n"
+    )
+    with socket.create_connection((host, port or 0), timeout=30) as sent:
+        sent.sendall(head.encode() + body)
+        yield sent
+
+
+def status_beside(app: Application, bodies: int) -> int:
+    """Commit while requests for bodies of 950 bytes are under way, and return the status."""
+    with ExitStack() as sent:
+        for _ in range(bodies):
+            sent.enter_context(half_sent(app, b" " * 950))
+        # They arrive over other connections.
+        time.sleep(0.1)
+        return app.commit(set_property("a", "b" * 500)).status_code
+
+
+def test_a_request_counts_as_waiting_before_its_body_has_come(tmp_path: Path) -> None:
+    limits = PoolLimits(threads=1, share=1, waiting=0, waiting_share=0)
+    with application(tmp_path / "lake", limits=limits) as app:
+        app.create()
+        assert any(status_beside(app, 1) == 503 for _ in range(50))
+        assert any(status_beside(app, 0) == 200 for _ in range(50))
+
+
+def test_the_bodies_of_all_requests_are_bounded(tmp_path: Path) -> None:
+    with application(tmp_path / "lake", most_body_bytes=1000) as app:
+        app.create()
+        assert any(status_beside(app, 8) == 503 for _ in range(50))
+        assert any(status_beside(app, 7) == 200 for _ in range(50))
+
+
+def test_a_body_that_comes_too_slowly_is_rejected(tmp_path: Path) -> None:
+    with application(tmp_path / "lake", body_timeout_s=0.2) as app:
+        app.create()
+        with half_sent(app, b"{") as sent:
+            answer = sent.recv(4096)
+        version = app.lake.table("shop.orders").state.version
+
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert version == 0
