@@ -110,6 +110,7 @@ SNAPSHOT_ID = Bound("snapshot id", 1, LONG_MAX)
 SEQUENCE = Bound("sequence number", 0, LONG_MAX)
 SCHEMA_ID = Bound("schema id", 0, INT_MAX)
 SPEC_ID = Bound("partition spec id", 0, INT_MAX)
+VIEW_VERSION_ID = Bound("view version id", -INT_MAX - 1, INT_MAX)
 BUCKET = Bound("bucket", -2, INT_MAX, wider=INT)
 LEVEL = Bound("level", 0, INT_MAX, wider=INT)
 ROW_ID = Bound("row id", 0, LONG_MAX)
@@ -223,6 +224,7 @@ IN_LOGS: Mapping[str, Bound] = {
     **dict.fromkeys(("last_column_id", "last_partition_id"), HIGHEST_ID),
     **dict.fromkeys(("named_schema_ids", "schema_ids"), SCHEMA_ID),
     "spec_ids": SPEC_ID,
+    **dict.fromkeys(("version_id", "version_ids", "view_version_id"), VIEW_VERSION_ID),
     **dict.fromkeys(("order_id", "order_ids"), ORDER_ID),
     **dict.fromkeys(("snapshot_ids", "of_partitions"), SNAPSHOT_ID),
     "last_snapshot_id": Bound("highest snapshot id", 0, LONG_MAX),

@@ -298,6 +298,11 @@ CATALOG = [
     ),
     Case("rename_table", of_lake("rename_table", "shop.orders", "shop.sales")),
     Case("drop_table", of_lake("drop_table", "shop.orders"), nothing),
+    Case(
+        "undrop_table",
+        of_lake("undrop_table", "shop.orders"),
+        before=lambda lake: lake.drop_table("shop.orders"),
+    ),
     Case("create_view", of_lake("create_view", "shop.v", VIEW)),
     Case("alter_view", of_lake("alter_view", "shop.ids", [UpdateComment("all of them")])),
     Case("rename_view", of_lake("rename_view", "shop.ids", "shop.keys")),

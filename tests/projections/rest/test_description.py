@@ -47,10 +47,19 @@ def described() -> dict[str, Any]:
     for path, item in document["paths"].items():
         kept = [each for each in item.get("parameters", []) if each != {"$ref": _PREFIX_PARAMETER}]
         paths[path.replace(PREFIX, "")] = {**item, "parameters": kept}
-    # Its schema of a body contradicts its example, and what its clients read.
-    responses = document["components"]["responses"]
-    responses["UnsupportedOperationResponse"] = responses["IcebergErrorResponse"]
+    # Its schema of some bodies contradicts their examples, and what its clients read.
+    for item in (*paths.values(), {"every": document["components"]}):
+        for operation in item.values():
+            if isinstance(operation, dict):
+                for response in operation.get("responses", {}).values():
+                    _wrap_error(response)
     return {**document, "paths": paths, "servers": [{"url": "/"}]}
+
+
+def _wrap_error(response: dict[str, Any]) -> None:
+    for content in response.get("content", {}).values():
+        if content.get("schema") == {"$ref": "#/components/schemas/ErrorModel"}:
+            content["schema"] = {"$ref": "#/components/schemas/IcebergErrorResponse"}
 
 
 _PREFIX_PARAMETER: Final = "#/components/parameters/prefix"
