@@ -247,8 +247,9 @@ class LedgerScan(DataScan):
         except LedgerError:
             raise
         except Exception:  # noqa: BLE001 - PyIceberg's errors have no common class
-            self._refuse_damaged_manifests()
-            return None
+            tasks = []
+        # PyIceberg's decoder reads beyond the end of a cut file, and notices it only by chance.
+        self._refuse_damaged_manifests()
         paths = [
             each.file.file_path for each in tasks if each.file.file_format is FileFormat.PARQUET
         ]
