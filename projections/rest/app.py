@@ -185,24 +185,26 @@ def create_app(protocol: Protocol[Any], serving: Serving) -> Starlette:
     app = Starlette(
         routes=[*routes, health, ready],
         exception_handlers={HTTPException: partial(_answer_unknown_route, protocol)},
-        middleware=[Middleware(_keep_slashes_in_names)],
+        middleware=[Middleware(_decode_names)],
     )
     # A redirect to another spelling of a path would lose the body of some clients.
     app.router.redirect_slashes = False
     return app
 
 
-def _keep_slashes_in_names(app: ASGIApp) -> ASGIApp:
-    """Return an application that routes a name with a slash as one name.
+def _decode_names(app: ASGIApp) -> ASGIApp:
+    """Return an application that decodes names in paths as Java's clients encode them.
 
-    The name keeps its `%2F`, which no table, view or namespace can have, so that none is found.
+    A blank comes as `+`, and a plus sign as `%2B`. A name with a slash is routed as one name, which
+    keeps its `%2F`; no table, view or namespace can have it, so that none is found.
+    Source: Iceberg's RESTUtil.encodeString.
     """
 
     async def route(scope: Scope, receive: Receive, send: Send) -> None:
         raw = scope.get("raw_path") or b""
-        if b"%2f" in raw.lower():
-            path = unquote(_ENCODED_SLASH.sub(b"%252F", raw).decode("ascii"))
-            scope = {**scope, "path": path}
+        if b"+" in raw or b"%2f" in raw.lower():
+            names = _ENCODED_SLASH.sub(b"%252F", raw).replace(b"+", b"%20")
+            scope = {**scope, "path": unquote(names.decode("ascii"))}
         await app(scope, receive, send)
 
     return route

@@ -17,7 +17,7 @@ from ledger.locations import place_of, with_scheme
 from ledger.log.request import fresh_id
 from ledger.model.errors import TableDroppedError
 from ledger.model.names import Identifier
-from ledger.state.catalog import CatalogState, TableEntry
+from ledger.state.catalog import CatalogState, DatabaseEntry, TableEntry
 from ledger.table_handle import TableHandle
 from projections.rest.iceberg.errors import no_such_namespace, no_such_table
 
@@ -183,6 +183,10 @@ class IcebergCatalog:
 
     def new_location(self, identifier: Identifier) -> str:
         """Return a location for a new table that no other table has or had."""
-        home = self.state.databases[identifier.database].options.get("location")
-        parent = home or f"{self.handle.setting.home}/{identifier.database}.db"
-        return with_scheme(f"{parent.rstrip('/')}/{identifier.name}-{fresh_id()}")
+        parent = self.location_of(self.state.databases[identifier.database])
+        return f"{parent.rstrip('/')}/{identifier.name}-{fresh_id()}"
+
+    def location_of(self, database: DatabaseEntry) -> str:
+        """Return where tables of a database go: its property `location`, or its own folder."""
+        home = f"{self.handle.setting.home}/{database.path}"
+        return with_scheme(database.options.get("location") or home)

@@ -17,7 +17,7 @@ Json = dict[str, Any]
 Rows = Callable[[str, int], list[str]]
 """Function that returns the rows of a table, by its name, at a snapshot, in a fixed order."""
 
-_VARYING = ("size", "app-id", "version", "spark.app.id", "duckdb")
+_VARYING = ("size", "app-id", "version", "spark.app.id", "duckdb", "query_id")
 
 
 @define
@@ -116,14 +116,15 @@ class Observer:
             },
             "snapshots": [self._snapshot(each) for each in snapshots],
             "snapshot log": [self._number(each["snapshot-id"]) for each in log],
-            "statistics": [
-                (self._number(each["snapshot-id"]), [_blob(blob) for blob in each["blob-metadata"]])
+            # Java keeps them by the hashes of their snapshots' ids.
+            "statistics": {
+                self._number(each["snapshot-id"]): [_blob(blob) for blob in each["blob-metadata"]]
                 for each in metadata.get("statistics", [])
-            ],
-            "partition statistics": [
+            },
+            "partition statistics": {
                 self._number(each["snapshot-id"])
                 for each in metadata.get("partition-statistics", [])
-            ],
+            },
         }
 
     def _snapshot(self, snapshot: Json) -> Json:

@@ -70,23 +70,33 @@ def class_path(folder: Path) -> str:
     Args:
         folder: For files that are needed meanwhile.
     """
-    (folder / "settings.xml").write_text(_SETTINGS)
-    (folder / "ivy.xml").write_text(_ivy_module())
+    return downloaded(folder, _ivy_module(), _SETTINGS, within_s=_DOWNLOADS_WITHIN_S)
+
+
+def downloaded(folder: Path, module: str, settings: str, *, within_s: float) -> str:
+    """Return the paths of a module's dependencies, in the order of a class path.
+
+    Args:
+        folder: For files that are needed meanwhile.
+        module: The module, as Ivy's XML.
+        settings: Settings, as Ivy's XML.
+        within_s: Seconds until the download is given up.
+    """
+    (folder / "settings.xml").write_text(settings)
+    (folder / "ivy.xml").write_text(module)
     (ivy,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
     command = [
         *(program("java", "Java 17"), "-jar", str(ivy), "-warn", "-cache", str(_CACHE)),
         *("-settings", "settings.xml", "-ivy", "ivy.xml", "-cachepath", "path.txt"),
     ]
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=_DOWNLOADS_WITHIN_S,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, timeout=within_s, check=False
+        )
+    except subprocess.TimeoutExpired:
+        missing(f"Maven Central did not send all of this within {within_s:.0f} s:\n{module}")
     if done.returncode != 0 or "UNRESOLVED" in done.stdout + done.stderr:
-        missing(f"Iceberg's test jars are in no cache and Maven Central fails:\n{done.stdout}")
+        missing(f"some of this is in no cache and Maven Central fails:\n{module}\n{done.stdout}")
     return (folder / "path.txt").read_text().strip()
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 import pytest
 
-from tests.projections.rest.application import KEY, Application, error_of
+from tests.projections.rest.application import KEY, SCHEMA, Application, error_of
 
 
 def test_a_namespace_is_a_database_with_its_properties(app: Application) -> None:
@@ -14,7 +16,8 @@ def test_a_namespace_is_a_database_with_its_properties(app: Application) -> None
 
     assert made.json() == {"namespace": ["shop"], "properties": {"owner": "ann"}}
     assert app.lake.state.database("shop").options == {"owner": "ann"}
-    assert app.get("namespaces/shop").json() == made.json()
+    located = made.json()["properties"] | {"location": f"{app.lake.url}/shop.db"}
+    assert app.get("namespaces/shop").json() == {"namespace": ["shop"], "properties": located}
     assert app.head("namespaces/shop").status_code == 204
     assert app.get("namespaces").json() == {"namespaces": [["shop"]], "next-page-token": None}
     assert app.delete("namespaces/shop").status_code == 204
@@ -29,7 +32,32 @@ def test_properties_are_set_removed_and_reported_as_missing(app: Application) ->
     )
 
     assert changed.json() == {"updated": ["c"], "removed": ["a"], "missing": ["gone"]}
-    assert app.get("namespaces/shop").json()["properties"] == {"b": "2", "c": "3"}
+    assert app.lake.state.database("shop").options == {"b": "2", "c": "3"}
+
+
+@pytest.mark.parametrize("encode", [quote, quote_plus], ids=["as Python", "as Java"])
+def test_names_are_found_by_either_encoding_of_blanks(
+    app: Application, encode: Callable[..., str]
+) -> None:
+    app.post("namespaces", {"namespace": ["a b+c-ä"]})
+    path = f"namespaces/{encode('a b+c-ä', safe='')}"
+    made = app.post(f"{path}/tables", {"name": "x y+ü", "schema": SCHEMA})
+
+    assert made.status_code == 200, made.text
+    assert app.get(path).json()["namespace"] == ["a b+c-ä"]
+    assert app.head(f"{path}/tables/{encode('x y+ü', safe='')}").status_code == 204
+    assert app.lake.tables() == ["a b+c-ä.x y+ü"]
+
+
+def test_tables_go_below_the_location_that_their_namespace_answers(app: Application) -> None:
+    chosen = f"{app.lake.url}/elsewhere"
+    long = "n" * 255
+    for name, properties in (("shop", {}), ("other", {"location": chosen}), (long, {})):
+        app.post("namespaces", {"namespace": [name], "properties": properties})
+        answered = app.get(f"namespaces/{name}").json()["properties"]["location"]
+        made = app.post(f"namespaces/{name}/tables", {"name": "orders", "schema": SCHEMA}).json()
+        assert made["metadata"]["location"].rpartition("/orders-")[0] == answered
+        assert answered == properties.get("location", answered)
 
 
 def test_setting_and_removing_one_property_at_once_is_rejected(app: Application) -> None:

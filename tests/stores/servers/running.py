@@ -58,7 +58,12 @@ def free_port(*, also: int = 0) -> int:
 
 @contextmanager
 def running(
-    command: Sequence[str], folder: Path, is_up: Callable[[], bool], **environment: str
+    command: Sequence[str],
+    folder: Path,
+    is_up: Callable[[], bool],
+    starts_within_s: float = _STARTS_WITHIN_S,
+    /,
+    **environment: str,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run a server while the body runs; its output is in `folder`."""
     with (folder / "output.txt").open("wb") as output:
@@ -71,7 +76,7 @@ def running(
             env={**os.environ, **environment},
         )
         try:
-            _wait(process, folder, is_up)
+            _wait(process, folder, is_up, starts_within_s)
             yield process
         finally:
             # What it stored is thrown away; an orderly end would take some of them ten seconds.
@@ -79,8 +84,10 @@ def running(
             process.wait()
 
 
-def _wait(process: subprocess.Popen[bytes], folder: Path, is_up: Callable[[], bool]) -> None:
-    until = time.monotonic() + _STARTS_WITHIN_S
+def _wait(
+    process: subprocess.Popen[bytes], folder: Path, is_up: Callable[[], bool], within_s: float
+) -> None:
+    until = time.monotonic() + within_s
     while not is_up():
         if process.poll() is not None or time.monotonic() > until:
             said = (folder / "output.txt").read_text(errors="replace")[-2000:]
