@@ -95,7 +95,7 @@ def commit_updates(
         return commit_native_updates(table, batch, needed, asked, options)
 
     def decide(state: TableState) -> tuple[TableEvent, ...] | AlreadyCommitted:
-        _check_locations(table, batch)
+        _check_locations(table, state, batch)
         events: tuple[TableEvent, ...] | AlreadyCommitted
         try:
             events = decide_update_events(
@@ -113,14 +113,16 @@ def commit_updates(
     return table.commit_events(asked, decide, **options)
 
 
-def _check_locations(table: TableHandle, batch: Sequence[TableUpdate]) -> None:
+def _check_locations(table: TableHandle, state: TableState, batch: Sequence[TableUpdate]) -> None:
     """Check the folders that updates name, to which metadata files are written then.
+
+    The location of a table that the ledger owns is not theirs to set, whatever it is.
 
     Raises:
         InvalidInputError, UnsupportedError: As of `check_location`.
     """
     for each in batch:
-        if isinstance(each, u.SetLocation):
+        if isinstance(each, u.SetLocation) and state.owner.kind == "served":
             check_location(table, each.location, "location")
         elif isinstance(each, u.SetProperties) and METADATA_PATH in each.updates:
             check_location(table, each.updates[METADATA_PATH], METADATA_PATH)

@@ -130,11 +130,12 @@ def check_namespace_of_new(catalog: IcebergCatalog, namespace: str, options: Com
     Raises:
         RequestError: It does not; or an earlier attempt created the table, and it was dropped with
             the namespace since.
+        InvalidInputError: The key was used for another request.
     """
     try:
         catalog.check_namespace(namespace)
     except RequestError:
-        if catalog.handle.find_commit(options.get("commit_id", "")) is None:
+        if not _is_committed(catalog, options):
             raise
         with after_commit("a table"):
             raise
@@ -168,8 +169,7 @@ def create_by(
             raise
         raise taken_error(name, kind) from error
     except NotFoundError as error:
-        key = options.get("commit_id", "")
-        if isinstance(error, TableDroppedError) or catalog.handle.find_commit(key) is not None:
+        if isinstance(error, TableDroppedError) or _is_committed(catalog, options):
             # This or an earlier attempt created the table, and it was dropped since.
             with after_commit(f"the creation of {name}"):
                 raise
@@ -184,6 +184,12 @@ def create_by(
             raise
         with after_commit(f"the creation of {name}"):
             raise
+
+
+def _is_committed(catalog: IcebergCatalog, options: CommitOptions) -> bool:
+    """Return whether an earlier attempt of a request with a key was committed."""
+    key, asked = options.get("commit_id"), options.get("asked")
+    return key is not None and catalog.handle.committed_before(key, asked) is not None
 
 
 def _check_free(catalog: IcebergCatalog, name: Identifier) -> None:
