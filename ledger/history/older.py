@@ -114,7 +114,7 @@ def at_branch(log: TableLog, state: TableState, name: str) -> TableState:
     """Return a state at the newest snapshot of a branch, for reading.
 
     Of a table from Iceberg the branches are those of its engines; a state on one of them cannot be
-    told from main's, so that no commit may be planned on it.
+    distinguished from main's, so that no commit may be planned on it.
 
     Raises:
         NotFoundError: There is no branch of that name.

@@ -17,8 +17,8 @@ from projections.manifest_files.container import read_container, translating_dec
 def referenced_files(state: TableState, read: Callable[[str], bytes | None]) -> Iterator[str]:
     """Yield the URLs of all files that a state of a table from Iceberg references.
 
-    Data files come first, then manifests, manifest lists, statistics and metadata files: whoever
-    deletes them in this order can find the rest again after an interruption. Metadata files of
+    Data files come first, then manifests, manifest lists, statistics and metadata files: an
+    interrupted deletion in this order can find the rest again. Metadata files of
     a served table are named whether they exist or not.
 
     Args:

@@ -154,7 +154,7 @@ def _commit_of_expired_snapshots(
 def _check_same_request(table: TableHandle, version: int, asked: Any) -> None:
     """Check that a commit that added a request's snapshots is a commit of that very request.
 
-    Its files are live, so that a client must not be told that nothing was committed.
+    Its files are live, so that the answer must not say that nothing was committed.
 
     Raises:
         CommitUnknownError: It is one of another request.

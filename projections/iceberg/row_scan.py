@@ -248,7 +248,7 @@ class LedgerScan(DataScan):
             raise
         except Exception:  # noqa: BLE001 - PyIceberg's errors have no common class
             tasks = []
-        # PyIceberg's decoder reads beyond the end of a cut file, and notices it only by chance.
+        # PyIceberg's decoder reads beyond the end of a cut file, and detects that only by chance.
         self._refuse_damaged_manifests()
         paths = [
             each.file.file_path for each in tasks if each.file.file_format is FileFormat.PARQUET

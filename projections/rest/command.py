@@ -220,7 +220,7 @@ def serve(
     storage = locations.storage()
     if access.token_file is None:
         chosen.screen.notice(
-            f"warning: the author of each commit is {handle.setting.author}, whoever sends it: "
+            f"warning: the author of each commit is {handle.setting.author}, for all clients: "
             "there is no access control without --token-file"
         )
     _configure_log(limits.log_level)

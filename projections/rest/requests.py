@@ -14,7 +14,7 @@ from ledger.model.messages import excerpt
 S = TypeVar("S")
 
 Effect = Literal["read", "write"]
-"""Whether a request may append to a log. Its failures are unknown outcomes then."""
+"""Effect of a request: one that may append to a log fails with an unknown outcome."""
 
 MOST_BODY_BYTES: Final = 16 << 20
 """Size of a request's body, in bytes, beyond which it is rejected before it is decoded."""

@@ -1,8 +1,8 @@
 """Earlier attempts of a request, whose table lost its name or exists already.
 
 A client that got no answer sends its request again. Meanwhile another client may have renamed or
-dropped the table, or the first attempt may have created it. A client that is told that nothing was
-applied deletes the files that its first attempt committed.
+dropped the table, or the first attempt may have created it. An answer that
+nothing was applied makes the client delete the files that its first attempt committed.
 """
 
 from __future__ import annotations

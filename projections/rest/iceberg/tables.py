@@ -11,7 +11,7 @@ from ledger.decide.catalog import RenameTable
 from ledger.events.table import TableDropped
 from ledger.ledger_writes import drop_table as drop_and_seal
 from ledger.log.request import CommitOptions
-from ledger.model.errors import AlreadyExistsError, CommitConflictError, NotFoundError
+from ledger.model.errors import NotFoundError
 from ledger.model.messages import excerpt
 from ledger.model.names import Identifier
 from ledger.table_handle import TableHandle
@@ -48,9 +48,9 @@ from projections.rest.iceberg.errors import (
     no_such_namespace,
     no_such_table,
 )
+from projections.rest.iceberg.renaming import Renaming, rename
 from projections.rest.iceberg.requests import (
     MESSAGE_PROPERTY,
-    TableIdentifier,
     commit_options,
     namespace_of,
     new_name,
@@ -65,13 +65,6 @@ class CommitTableRequest(Struct):
 
     requirements: list[Any]
     updates: list[Any]
-
-
-class RenameRequest(Struct):
-    """The body of a rename."""
-
-    source: TableIdentifier
-    destination: TableIdentifier
 
 
 def list_tables(catalog: IcebergCatalog, call: Call) -> Reply:
@@ -249,31 +242,7 @@ def _dropped_table_reply(catalog: IcebergCatalog, key: str) -> Reply:
 
 def rename_table(catalog: IcebergCatalog, call: Call) -> Reply:
     """Rename a table; its files stay where they are."""
-    wanted = call.decode(RenameRequest)
-    source, destination = wanted.source.identifier, wanted.destination
-    if source is None:
-        raise no_such_table(wanted.source.text)
-    if len(destination.namespace) != 1:
-        raise no_such_namespace(".".join(destination.namespace))
-    target = new_name(destination.namespace[0], destination.name)
-    asked = ["renameTable", str(source), str(target)]
-    options = commit_options(call, catalog.handle.setting.author, asked)
-    try:
-        catalog.handle.ask(RenameTable(source, target), options)
-    except NotFoundError as error:
-        if source not in catalog.state.tables:
-            raise no_such_table(str(source)) from error
-        raise no_such_namespace(target.database) from error
-    except (AlreadyExistsError, CommitConflictError) as error:
-        kind = catalog.state.kind_of(target)
-        if kind is None:
-            raise
-        raise RequestError(
-            409,
-            f"Cannot rename {source} to {target}. {kind.title()} already exists",
-            "AlreadyExistsException",
-        ) from error
-    return NO_CONTENT
+    return rename(catalog, call, Renaming("table", RenameTable, no_such_table))
 
 
 def report_metrics(catalog: IcebergCatalog, call: Call) -> Reply:

@@ -46,6 +46,7 @@ from projections.iceberg.view_updates import (
 )
 from projections.rest.iceberg.catalog import IcebergCatalog
 from projections.rest.iceberg.errors import after_commit, no_such_namespace
+from projections.rest.iceberg.renaming import Renaming, rename
 from projections.rest.iceberg.requests import (
     MESSAGE_PROPERTY,
     TableIdentifier,
@@ -80,13 +81,6 @@ class RegisterViewRequest(Struct, rename="kebab"):
 
     name: str
     metadata_location: str
-
-
-class RenameViewRequest(Struct):
-    """The body of a rename."""
-
-    source: TableIdentifier
-    destination: TableIdentifier
 
 
 class _LoadViewResult(Struct, rename="kebab"):
@@ -195,32 +189,9 @@ def drop(catalog: IcebergCatalog, call: Call) -> Reply:
     return NO_CONTENT
 
 
-def rename(catalog: IcebergCatalog, call: Call) -> Reply:
+def rename_view(catalog: IcebergCatalog, call: Call) -> Reply:
     """Rename a view."""
-    wanted = call.decode(RenameViewRequest)
-    source, destination = wanted.source.identifier, wanted.destination
-    if source is None:
-        raise no_such_view(wanted.source.text)
-    if len(destination.namespace) != 1:
-        raise no_such_namespace(".".join(destination.namespace))
-    target = new_name(destination.namespace[0], destination.name)
-    options = _options(catalog, call, ["renameView", str(source), str(target)])
-    try:
-        catalog.handle.ask(RenameView(source, target), options)
-    except NotFoundError as error:
-        if source not in catalog.state.views:
-            raise no_such_view(str(source)) from error
-        raise no_such_namespace(target.database) from error
-    except (AlreadyExistsError, CommitConflictError) as error:
-        kind = catalog.state.kind_of(target)
-        if kind is None:
-            raise
-        raise RequestError(
-            409,
-            f"Cannot rename {source} to {target}. {kind.title()} already exists",
-            "AlreadyExistsException",
-        ) from error
-    return NO_CONTENT
+    return rename(catalog, call, Renaming("view", RenameView, no_such_view))
 
 
 def _create_by(
@@ -298,6 +269,6 @@ ENDPOINTS = (
     Endpoint("HEAD", _ONE, check_view),
     Endpoint("POST", _ONE, commit, "write"),
     Endpoint("DELETE", _ONE, drop, "write"),
-    Endpoint("POST", "/v1/{prefix}/views/rename", rename, "write"),
+    Endpoint("POST", "/v1/{prefix}/views/rename", rename_view, "write"),
     Endpoint("POST", "/v1/{prefix}/namespaces/{namespace}/register-view", register, "write"),
 )

@@ -107,7 +107,7 @@ class Record:
 
     @property
     def has_commit(self) -> bool:
-        """Whether an attempt is acknowledged."""
+        """True if an attempt is acknowledged."""
         return any(each.outcome == "acknowledged" for each in self.attempts)
 
     def add(self, client: str, kind: Kind, name: str, outcome: Outcome, said: str = "") -> None:

@@ -45,7 +45,7 @@ NOT_PASSED = {
 
 @pytest.fixture(scope="module")
 def verdicts(kit_path: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What became of each test, by its name: empty where it passed."""
+    """The verdict of each test, by its name: empty where it passed."""
     folder = tmp_path_factory.mktemp("kit")
     url = str(folder / "ledger")
     ledger.open(url).init()
