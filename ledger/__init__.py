@@ -91,6 +91,13 @@ if TYPE_CHECKING:
         UpgradeRequiredError,
     )
     from ledger.model.file_change import FileChange
+    from ledger.model.functions import (
+        FileFunctionDefinition,
+        Function,
+        FunctionFileResource,
+        LambdaFunctionDefinition,
+        SqlFunctionDefinition,
+    )
     from ledger.model.names import Identifier
     from ledger.model.schema import Schema, ViewSchema
     from ledger.model.types import DataField
@@ -112,12 +119,16 @@ __all__ = [
     "DropColumn",
     "DropPrimaryKey",
     "FileChange",
+    "FileFunctionDefinition",
     "FormatError",
+    "Function",
+    "FunctionFileResource",
     "Identifier",
     "InvalidChangeError",
     "InvalidInputError",
     "InvalidNameError",
     "InvalidTypeError",
+    "LambdaFunctionDefinition",
     "Ledger",
     "LedgerError",
     "MissingDependencyError",
@@ -134,6 +145,7 @@ __all__ = [
     "SetOption",
     "SnapshotPlan",
     "SortColumn",
+    "SqlFunctionDefinition",
     "StoreError",
     "Table",
     "TableAt",
@@ -217,6 +229,13 @@ _HOMES = {
     ),
     "ledger.files.parquet_schema": ("schema_of_files",),
     "ledger.model.file_change": ("FileChange",),
+    "ledger.model.functions": (
+        "FileFunctionDefinition",
+        "Function",
+        "FunctionFileResource",
+        "LambdaFunctionDefinition",
+        "SqlFunctionDefinition",
+    ),
     "ledger.model.names": ("Identifier",),
     "ledger.model.schema": ("Schema", "ViewSchema"),
     "ledger.model.types": ("DataField",),

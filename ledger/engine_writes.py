@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 
 from attrs import frozen
 
+from ledger.decide.changes import TagChange
 from ledger.files.snapshot_plan import ListedFiles, SnapshotPlan
 from ledger.formats import part_if_any
 from ledger.log.request import Appended, CommitOptions
@@ -69,6 +70,13 @@ class SetBranchCall(Protocol):
         """Point the branch to a snapshot or a tag; without `kept` it exists already."""
 
 
+class TagCall(Protocol):
+    """Creates, replaces or deletes a tag; see `Table.create_tag`."""
+
+    def __call__(self, table: TableHandle, change: TagChange, options: CommitOptions) -> Committed:
+        """Make the change in the folder and in the log."""
+
+
 @frozen
 class EngineWrites:
     """The writes that a format makes to tables whose data its engines commit.
@@ -103,4 +111,17 @@ def engine_writes_of(handle: TableHandle) -> EngineWrites | None:
     if state.owner.kind != "served" or state.owner.protocol != origin.format_name:
         return None
     found: EngineWrites | None = part_if_any(origin.format_name, _PART)
+    return found
+
+
+def engine_tags_of(handle: TableHandle) -> TagCall | None:
+    """Return the changes of tags of a table's format, if its engines keep them in the folder.
+
+    None for any other table: its tags are those of its log.
+    """
+    state = handle.state if handle.log.head is None else handle.log.head.state
+    origin = state.origin
+    if state.owner.protocol != origin.format_name or state.is_promoted:
+        return None
+    found: TagCall | None = part_if_any(origin.format_name, "engine_tags")
     return found

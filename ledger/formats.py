@@ -47,7 +47,10 @@ Part = Literal[
     "referenced_files",
     "promoter",
     "engine_manifests",
+    "engine_lists",
     "engine_writes",
+    "engine_tags",
+    "engine_problems",
     "publisher",
 ]
 """Optional parts of a format besides its rules, as attributes of its object:
@@ -77,8 +80,14 @@ Each gets a table as its `TableHandle` and a ledger as its `LedgerHandle`, never
 - `promoter`: transfers ownership of an imported table to the ledger, for `Ledger.promote`;
 - `engine_manifests`: reads its engines' manifest lists and manifests for statistics: a
   `projections.statistics.engine_files.EngineManifests`;
+- `engine_lists`: reads them for the projection of another format: a
+  `projections.manifest_files.engine_lists.EngineLists`;
 - `engine_writes`: writes data and branches to a table whose data the format's engines commit: a
   `ledger.engine_writes.EngineWrites`;
+- `engine_problems`: for `lakeledger verify --data`, a function from a table imported from the
+  format and a state of it to sentences about what its engines' manifests contradict in the log;
+- `engine_tags`: creates, replaces and deletes tags of a table whose data the format's engines
+  commit, and whose tags they keep in its folder: a `ledger.engine_writes.TagCall`;
 - `publisher`: publishes statistics to the format's readers: a
   `projections.statistics.publishing.Publisher`, for `lakeledger stats --publish`.
 """

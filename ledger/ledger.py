@@ -1,4 +1,4 @@
-"""Ledger: the public class for a ledger with its databases, tables and views.
+"""Ledger: the public class for a ledger with its databases, tables, views and functions.
 
 Methods convert arguments and call `LedgerHandle`, or `ledger.ledger_writes` with it.
 """
@@ -22,11 +22,12 @@ from ledger.ledger_handle import LedgerHandle, open_ledger
 from ledger.log.request import Appended, CommitOptions, NowMillis, now_millis
 from ledger.model import arguments as its
 from ledger.model.arguments import validate_arguments
+from ledger.model.functions import Function
 from ledger.model.messages import html_table, moment
 from ledger.model.names import Identifier
 from ledger.model.schema import ViewSchema
 from ledger.opening.context import Progress, no_progress
-from ledger.state.catalog import CatalogState, DroppedTable, ViewEntry
+from ledger.state.catalog import CatalogState, DroppedTable, FunctionEntry, ViewEntry
 from ledger.stores.wrappers import Trust
 from ledger.table import PROTOCOL, WANTED_ENTRIES, Table
 
@@ -142,7 +143,7 @@ def open(  # noqa: A001 - `ledger.open(url)` is what reads well
 
 
 class Ledger:
-    """A ledger: a catalog of databases, tables and views; open one with `ledger.open`.
+    """A ledger: a catalog of databases, tables, views and functions; open one with `ledger.open`.
 
     In the examples, `lake` is a ledger in memory, and `orders` its table `shop.orders`.
     """
@@ -968,6 +969,91 @@ class Ledger:
         from ledger.decide.catalog import DropView
 
         return self._handle.ask(DropView(Identifier.parse(identifier)), commit)
+
+    @validate_arguments(database=its.text)
+    def functions(self, database: str) -> list[str]:
+        """Return the names of a database's functions, sorted.
+
+        Example:
+            >>> lake.functions("shop")
+            []
+        """
+        state = self.state
+        state.database(database)
+        return sorted(each.name for each in state.functions if each.database == database)
+
+    def function(self, identifier: str | Identifier) -> FunctionEntry:
+        """Return a function.
+
+        Raises:
+            NotFoundError: It does not exist; the message names similar ones.
+
+        Example:
+            >>> from ledger import Function, SqlFunctionDefinition
+            >>> area = Function(definitions={"trino": SqlFunctionDefinition("a * b")})
+            >>> _ = lake.create_function("shop.area", area)
+            >>> lake.function("shop.area").function.definitions["trino"].definition
+            'a * b'
+        """
+        entry = self.state.function(Identifier.parse(identifier))
+        return evolve(entry, audit=self._handle.log.personal.named(entry.audit))
+
+    @validate_arguments(function=its.instance_of("a Function", Function))
+    def create_function(
+        self, identifier: str | Identifier, function: Function, **commit: Unpack[CommitOptions]
+    ) -> FunctionEntry:
+        """Create a function and return it; the ledger never runs its code.
+
+        Example:
+            >>> from ledger import Function, SqlFunctionDefinition
+            >>> area = Function(definitions={"trino": SqlFunctionDefinition("a * b")})
+            >>> _ = lake.create_function("shop.area", area)
+            >>> lake.functions("shop")
+            ['area']
+        """
+        from ledger.ledger_writes import create_function
+
+        return create_function(self._handle, identifier, function, commit)
+
+    @validate_arguments(changes=its.iterable_of("a sequence of changes of a function"))
+    def alter_function(
+        self,
+        identifier: str | Identifier,
+        changes: Iterable[RequestedChange],
+        **commit: Unpack[CommitOptions],
+    ) -> Appended[CatalogState]:
+        """Change a function's options, comment or definitions.
+
+        Raises:
+            InvalidChangeError: A change is not one of a function.
+
+        Example:
+            >>> from ledger import Function, UpdateComment
+            >>> _ = lake.create_function("shop.area", Function())
+            >>> _ = lake.alter_function("shop.area", [UpdateComment("of a rectangle")])
+            >>> lake.function("shop.area").function.comment
+            'of a rectangle'
+        """
+        from ledger.decide.functions import AlterFunction, as_function_changes
+
+        asked = as_function_changes(changes)
+        return self._handle.ask(AlterFunction(Identifier.parse(identifier), asked), commit)
+
+    def drop_function(
+        self, identifier: str | Identifier, **commit: Unpack[CommitOptions]
+    ) -> Appended[CatalogState]:
+        """Drop a function.
+
+        Example:
+            >>> from ledger import Function
+            >>> _ = lake.create_function("shop.area", Function())
+            >>> _ = lake.drop_function("shop.area")
+            >>> lake.functions("shop")
+            []
+        """
+        from ledger.decide.functions import DropFunction
+
+        return self._handle.ask(DropFunction(Identifier.parse(identifier)), commit)
 
     def inspect_location(self) -> Findings:
         """Compare the ledger's recorded location with the opened one: moved, copied or an alias.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
 from attrs import evolve
 from msgspec.structs import replace
@@ -28,8 +28,9 @@ from ledger.decide.catalog import (
     UpdateIcebergView,
 )
 from ledger.decide.commit_policies import refuse_catalog_commit
+from ledger.decide.functions import CreateFunction
 from ledger.decide.recorded_values import check_recorded_values, parts_of_creation
-from ledger.events.catalog import ViewCreated
+from ledger.events.catalog import FunctionCreated, ViewCreated
 from ledger.events.iceberg_views import IcebergViewUpdate
 from ledger.events.table import TableCreated, TableDropped, TableName
 from ledger.files.snapshot_plan import SnapshotPlan
@@ -54,6 +55,7 @@ from ledger.model.errors import (
     TableDroppedError,
 )
 from ledger.model.file_change import PartitionValue
+from ledger.model.functions import Function
 from ledger.model.instant import millis
 from ledger.model.names import Identifier
 from ledger.model.schema import ViewSchema
@@ -65,7 +67,7 @@ from ledger.relocation.moving import (
     refuse_other_storage,
     refuse_same_storage,
 )
-from ledger.state.catalog import CatalogState, TableEntry, ViewEntry
+from ledger.state.catalog import CatalogState, FunctionEntry, TableEntry, ViewEntry
 from ledger.state.catalog_builder import identifier_of
 from ledger.table_handle import TableHandle
 from ledger.table_writes import commit_snapshot
@@ -74,6 +76,11 @@ if TYPE_CHECKING:
     from ledger.history.erasure import Erasure, ErasureCriterion
     from ledger.history.erasure import Progress as ErasureProgress
     from ledger.plan import ClockPlan
+
+_Entry = TypeVar("_Entry")
+
+CREATED_AND_DROPPED: Final = "CREATED_AND_DROPPED"
+"""Kind of the error that a view or function was created, and dropped since."""
 
 
 def _warn_about_readers(table: TableHandle) -> None:
@@ -155,7 +162,11 @@ def adopt_table(
 
 
 def create_recorded_table(
-    handle: LedgerHandle, name: Identifier, creation: Mapping[str, Any], commit: CommitOptions
+    handle: LedgerHandle,
+    name: Identifier,
+    creation: Mapping[str, Any],
+    commit: CommitOptions,
+    check: Callable[[CatalogState], None] | None = None,
 ) -> TableHandle:
     """Create a table whose ids are given, in a database that exists, by one commit.
 
@@ -164,22 +175,35 @@ def create_recorded_table(
         name: The table's name.
         creation: As in `adopt_table`, with `protocol` and `events`, as `TableCreated` has them.
         commit: See CommitOptions.
+        check: Rejects the folder of the table's origin on a state of the catalog. Tables that are
+            created since are checked, too. Not called if the commit was made before.
 
     Raises:
         AlreadyExistsError: A table or view of that name exists.
         NotFoundError: The database does not exist.
         InvalidInputError: The creation contains a value that no log may hold.
+        LedgerError: As `check` raises.
     """
     check_recorded_values(parts_of_creation(creation), f"the creation of {name}")
     request = handle.request(["CreateRecordedTable", str(name), creation], commit)
-    return _create_recorded_table(handle, name, creation, request)
+    return _create_recorded_table(handle, name, creation, request, check)
 
 
 def _create_recorded_table(
-    handle: LedgerHandle, name: Identifier, creation: Mapping[str, Any], request: Request
+    handle: LedgerHandle,
+    name: Identifier,
+    creation: Mapping[str, Any],
+    request: Request,
+    check: Callable[[CatalogState], None] | None = None,
 ) -> TableHandle:
     def make() -> CatalogRequest:
-        return CreateTable(name, fresh_id(), **creation)
+        wanted = CreateTable(name, fresh_id(), **creation)
+        state = handle.state
+        # A name that is taken, or a database that is missing, is the first reason.
+        if check is None or state.kind_of(name) or name.database not in state.databases:
+            return wanted
+        check(state)
+        return evolve(wanted, checked_version=state.version)
 
     with annotate_interruption(request):
         return _commit_and_open_table(handle, make, request, name)
@@ -353,18 +377,50 @@ def update_iceberg_view(
     return handle.commit(lambda: UpdateIcebergView(name, updates), request)
 
 
+def create_function(
+    handle: LedgerHandle, identifier: str | Identifier, function: Function, commit: CommitOptions
+) -> FunctionEntry:
+    """Create a function; see `Ledger.create_function`."""
+    name = Identifier.parse(identifier)
+    request = handle.request(["CreateFunction", str(name), repr(function)], commit)
+    return _commit_creation(
+        handle,
+        lambda: CreateFunction(name, fresh_id(), function),
+        request,
+        f"function {name}",
+        lambda version: _find_created_function(handle, version, name),
+    )
+
+
 def _commit_created_view(
     handle: LedgerHandle, make: Callable[[], CatalogRequest], request: Request, name: Identifier
 ) -> ViewEntry:
     """Create a view and return it."""
+    return _commit_creation(
+        handle,
+        make,
+        request,
+        f"view {name}",
+        lambda version: _find_created_view(handle, version, name),
+    )
+
+
+def _commit_creation(
+    handle: LedgerHandle,
+    make: Callable[[], CatalogRequest],
+    request: Request,
+    subject: str,
+    find: Callable[[int], _Entry | None],
+) -> _Entry:
+    """Create a view or function, and return what `find` finds by the catalog's version."""
     with annotate_interruption(request):
         done = handle.commit(make, request)
-        view = handle.after(
-            request, done.version, lambda: _find_created_view(handle, done.version, name)
+        created = handle.after(request, done.version, lambda: find(done.version))
+    if created is None:
+        raise NotFoundError(
+            f"{subject} was created and dropped since; create it again", CREATED_AND_DROPPED
         )
-    if view is None:
-        raise NotFoundError(f"view {name} was created and dropped since; create it again")
-    return view
+    return created
 
 
 def _find_created_view(handle: LedgerHandle, version: int, name: Identifier) -> ViewEntry | None:
@@ -375,6 +431,18 @@ def _find_created_view(handle: LedgerHandle, version: int, name: Identifier) -> 
         if isinstance(event, ViewCreated) and identifier_of(event.identifier) == name
     )
     return handle.state.view_by_id(next(created))
+
+
+def _find_created_function(
+    handle: LedgerHandle, version: int, name: Identifier
+) -> FunctionEntry | None:
+    """Return the function of that name which a catalog commit created; None once dropped."""
+    created = (
+        event.function_id
+        for event in handle.events_of(version)
+        if isinstance(event, FunctionCreated) and identifier_of(event.identifier) == name
+    )
+    return handle.state.function_by_id(next(created))
 
 
 def record_move(

@@ -38,7 +38,7 @@ from ledger.state.catalog import DroppedTable, TableEntry
 from ledger.state.delta_origin import DeltaOrigin
 from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.native_origin import NativeOrigin
-from ledger.state.paimon_origin import PaimonOrigin
+from ledger.state.paimon_origin import OWN_FOLDER, PaimonOrigin
 from ledger.state.table import TableState
 from ledger.stores import Store
 from ledger.stores.file_access import resolve_symlinks
@@ -148,10 +148,15 @@ def _files_to_delete(handle: LedgerHandle, dropped: DroppedTable) -> Iterator[Pu
     if not there:
         return
     named: dict[Place, None] = {}
-    for path in _own_references(table, state):
-        place = places.of(table, path)
-        if place in there:
-            named[place] = None
+    origin = state.origin
+    if isinstance(origin, PaimonOrigin) and origin.location == OWN_FOLDER:
+        # Its engines write all that is there, and lose sight of some.
+        named = dict.fromkeys(there)
+    else:
+        for path in _own_references(table, state):
+            place = places.of(table, path)
+            if place in there:
+                named[place] = None
     if not named:
         return
     wanted = frozenset(map(_folded_place, named))
@@ -313,6 +318,6 @@ def _folders_of_source(state: TableState) -> Iterable[str]:
         case IcebergOrigin() as iceberg:
             return (iceberg.location,) if state.is_mirrored else ()
         case PaimonOrigin() as paimon:
-            return (paimon.location,)
+            return () if paimon.location == OWN_FOLDER else (paimon.location,)
         case DeltaOrigin() as delta:
             return (delta.source,) if is_absolute(delta.source) else ()

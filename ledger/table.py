@@ -895,9 +895,10 @@ class Table:
             1
         """
         from ledger.decide.changes import CreateTag
+        from ledger.table_writes import change_tag
 
         change = CreateTag(name, snapshot, time_retained_millis)
-        return self._handle.commit(["createTag", change], options, lambda _: [change])
+        return change_tag(self._handle, ["createTag", change], change, options)
 
     @validate_arguments(
         name=its.text, snapshot=its.whole.or_none(), time_retained_millis=its.whole.or_none()
@@ -918,9 +919,10 @@ class Table:
             2
         """
         from ledger.decide.changes import ReplaceTag
+        from ledger.table_writes import change_tag
 
         change = ReplaceTag(name, snapshot, time_retained_millis)
-        return self._handle.commit(["replaceTag", change], options, lambda _: [change])
+        return change_tag(self._handle, ["replaceTag", change], change, options)
 
     @validate_arguments(name=its.text)
     def branch(self, name: str) -> TableBranch:
@@ -954,8 +956,9 @@ class Table:
             {}
         """
         from ledger.decide.changes import DeleteTag
+        from ledger.table_writes import change_tag
 
-        return self._handle.commit(["deleteTag", name], options, lambda _: [DeleteTag(name)])
+        return change_tag(self._handle, ["deleteTag", name], DeleteTag(name), options)
 
     @validate_arguments(protocol=PROTOCOL.or_none())
     def start_serving(

@@ -51,6 +51,7 @@ from ledger.model.errors import (
     LedgerError,
     NotFoundError,
     StoreError,
+    UnsupportedError,
 )
 from ledger.model.file_change import FileChange
 from ledger.model.instant import (
@@ -324,6 +325,31 @@ class TableHandle:
         read = part(state.origin.format_name, "engine_files")
         found: tuple[FileChange, ...] = read(self, state)
         return found
+
+    def refuse_merged_rows(self, state: TableState) -> None:
+        """Reject a state whose rows are more than those of its files, each read by itself.
+
+        A file that a filter prunes may hold the newer version of a row of another file.
+
+        Raises:
+            UnsupportedError: Its engines merge rows, as for a primary key.
+            NotFoundError: A file that an engine wrote is missing.
+        """
+        from ledger.formats import part_if_any
+
+        lists = part_if_any(state.origin.format_name, "engine_lists")
+        if lists is None:
+            return
+        snapshot = state.snapshot
+        found = [*lists.table_problems(state.schema)]
+        if not found and snapshot is not None:
+            found = [*lists.snapshot_problems(self, state, snapshot)]
+        for problem in found:
+            raise UnsupportedError(
+                f"files of {self.identifier} cannot be chosen by a filter: {problem.what}: "
+                f"{problem.rule}; read the rows through the table's engines, or plan without a "
+                "filter"
+            )
 
     def past_columns(self, state: TableState) -> PastColumns | None:
         """Return every column that the table had up to a state; None if none can be restored.

@@ -18,11 +18,11 @@ from msgspec import UNSET
 
 from ledger.audit.undo import Undoing, plan_state_revert, plan_transaction_undo
 from ledger.decide import changes as table_changes
-from ledger.decide.changes import TableChange
+from ledger.decide.changes import TableChange, TagChange
 from ledger.decide.format_rules import declared_rules
 from ledger.decide.recorded_values import check_recorded_values
 from ledger.decide.table_options import MarkedColumns
-from ledger.engine_writes import BranchRetention, engine_writes_of
+from ledger.engine_writes import BranchRetention, engine_tags_of, engine_writes_of
 from ledger.events import TableEvent
 from ledger.events.snapshots import NO_FILES, ChangesReference, ListingEvent, SnapshotCommitted
 from ledger.events.table import OwnerSet, ServingProtocol
@@ -141,6 +141,16 @@ def _find_committed_snapshot(
     return None
 
 
+def change_tag(
+    handle: TableHandle, asked: Any, change: TagChange, options: CommitOptions
+) -> Appended[TableState]:
+    """Create, replace or delete a tag; see `Table.create_tag`."""
+    of_engines = engine_tags_of(handle)
+    if of_engines is not None:
+        return of_engines(handle, change, options)
+    return handle.commit(asked, options, lambda _: [change])
+
+
 def rollback(
     handle: TableHandle, snapshot: int | None, tag: str | None, options: CommitOptions
 ) -> Appended[TableState]:
@@ -153,7 +163,8 @@ def rollback(
 
     def plan(head: TableState) -> list[TableChange]:
         then = handle.state_at(head, instant_from_arguments(snapshot=snapshot, tag=tag))
-        files = _file_changes_to(handle, head, then)
+        # The data of a served table is not changed here; its engines' manifests may be gone.
+        files = () if head.owner.kind == "served" else _file_changes_to(handle, head, then)
         return [
             table_changes.Rollback(
                 target_snapshot_id=then.last_snapshot_id,

@@ -1050,7 +1050,7 @@ def outputs_of(table: TableHandle) -> StoreOutputs:
 
 def _engines_share_folder(table: TableHandle) -> bool:
     """Return whether engines keep their manifests in the table's own folder, beside the ledger."""
-    folder = table.state.origin.manifest_folder
+    folder = table.state.origin.manifest_folder(table.location)
     return bool(folder) and place_of(folder).meets(place_of(table.location))
 
 

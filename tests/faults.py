@@ -114,13 +114,17 @@ class RacesBefore(SometimesFaulty):
 class DiesAfter(Wrapped):
     """Applies `writes` writes (create, both replaces, delete) and dies before the next one.
 
-    From then on everything raises `Died`, reads too, as for a process that was killed.
+    From then on everything raises `Died`, reads too, as for a process that was killed; or another
+    error, such as that of a store that does not answer any more.
     """
 
-    def __init__(self, inner: Store, writes: int) -> None:
+    def __init__(
+        self, inner: Store, writes: int, error: Callable[[], BaseException] = Died
+    ) -> None:
         super().__init__(inner)
         self.writes_left = writes
         self.is_dead = False
+        self._error = error
 
     def create(self, key: str, body: bytes) -> bool:
         return self._writing().create(key, body)
@@ -154,7 +158,7 @@ class DiesAfter(Wrapped):
 
     def _living(self) -> Store:
         if self.is_dead:
-            raise Died
+            raise self._error()
         return self.inner
 
     def _writing(self) -> Store:

@@ -402,6 +402,10 @@ class ColumnHistories:
 
     def _apply_added_column(self, fact: ColumnAdded | ColumnUndropped, cause: Cause) -> None:
         *around, name = fact.field_names
+        if isinstance(fact, ColumnAdded) and fact.field_id in self.by_id:
+            # Paimon gives the id again after a rollback of its schemas: it is another column.
+            del self.by_id[fact.field_id]
+            self._gone.pop(fact.field_id, None)
         parent, hops = self._nearest_named_column(tuple(around))
         column = DataField(
             fact.field_id,

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     )
     from ledger.decide.conflicts import RecentlyTouched
     from ledger.decide.format_rules import Batch, Refusal
+    from ledger.decide.functions import AlterFunction, CreateFunction, DropFunction
     from ledger.decide.operation import StateOperation
     from ledger.decide.operations import OPERATIONS, in_words, planned_words
     from ledger.decide.schema_batch import Decision, decide_schema
@@ -54,6 +55,7 @@ __all__ = [
     "AliasLedger",
     "AllowIncompatibleChanges",
     "AlterDatabase",
+    "AlterFunction",
     "AlterView",
     "Batch",
     "CatalogIntent",
@@ -62,12 +64,14 @@ __all__ = [
     "CopyLedger",
     "CorrectClock",
     "CreateDatabase",
+    "CreateFunction",
     "CreateTable",
     "CreateTag",
     "CreateView",
     "Decision",
     "DeleteTag",
     "DropDatabase",
+    "DropFunction",
     "DropTable",
     "DropView",
     "ExpireSnapshots",
@@ -135,6 +139,11 @@ if not TYPE_CHECKING:
             "ledger.decide.format_rules": (
                 "Batch",
                 "Refusal",
+            ),
+            "ledger.decide.functions": (
+                "AlterFunction",
+                "CreateFunction",
+                "DropFunction",
             ),
             "ledger.decide.operation": ("StateOperation",),
             "ledger.decide.operations": (

@@ -112,6 +112,7 @@ SCHEMA_ID = Bound("schema id", 0, INT_MAX)
 SPEC_ID = Bound("partition spec id", 0, INT_MAX)
 VIEW_VERSION_ID = Bound("view version id", -INT_MAX - 1, INT_MAX)
 BUCKET = Bound("bucket", -2, INT_MAX, wider=INT)
+TOTAL_BUCKETS = Bound("number of buckets", *INT)
 LEVEL = Bound("level", 0, INT_MAX, wider=INT)
 ROW_ID = Bound("row id", 0, LONG_MAX)
 ORDER_ID = Bound("sort order id", 0, INT_MAX)
@@ -236,7 +237,10 @@ IN_LOGS: Mapping[str, Bound] = {
     **dict.fromkeys(("delta_file_count", "delta_file_size_in_bytes"), SUM),
     **dict.fromkeys(("timestamp_millis", "last_updated_millis", "true_time_millis"), TIME_MILLIS),
     **dict.fromkeys(("timestamp_ms", "last_file_creation_time"), TIME_MILLIS),
-    "effective_time_millis": TIME_MILLIS,
+    **dict.fromkeys(("effective_time_millis", "time_millis"), TIME_MILLIS),
+    "create_time_millis": TIME_MILLIS,
+    **dict.fromkeys(("records", "size_in_bytes", "files"), SUM),
+    "total_buckets": TOTAL_BUCKETS,
     **dict.fromkeys(("max_snapshot_age_ms", "max_ref_age_ms"), RETENTION_MILLIS),
     **dict.fromkeys(("version", "delta_version", "first_version", "sealed_version"), VERSION),
     "format_version": FORMAT,
@@ -358,8 +362,8 @@ def check_sum_bounds(sums: Iterable[tuple[str, int]]) -> None:
         SUM.check(value, f"{name} of the table")
 
 
-def check_view_column_ids(fields: Iterable[DataField]) -> None:
-    """Reject a view with a column id that no format can hold.
+def check_field_ids(fields: Iterable[DataField]) -> None:
+    """Reject columns of a view or parameters of a function with an id that no format can hold.
 
     Raises:
         InvalidChangeError: ILLEGAL_ARGUMENT.

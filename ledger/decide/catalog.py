@@ -16,17 +16,33 @@ from typing import Any
 from attrs import field, frozen
 from msgspec import UNSET, UnsetType
 
-from ledger.decide.bounds import check_view_column_ids
-from ledger.decide.catalog_facts import CatalogContext, make_name_taken_test
+from ledger.decide.bounds import check_field_ids
+from ledger.decide.catalog_facts import (
+    CatalogContext,
+    check_database,
+    make_name_taken_test,
+    table_name_record,
+)
 from ledger.decide.changes import CorrectClock, decide_clock_correction
 from ledger.decide.commit_policies import CommitContext, refuse_catalog_commit
+from ledger.decide.definition_changes import pending_changes
+from ledger.decide.functions import (
+    AlterFunction,
+    CreateFunction,
+    DropFunction,
+    alter_function,
+    create_function,
+    drop_function,
+)
 from ledger.decide.iceberg_views import changed_view_parts, check_view_updates, property_updates
+from ledger.decide.outside_folders import refuse_shared_folder
 from ledger.decide.table_options import refuse_unerasable
 from ledger.events.catalog import (
     CatalogEvent,
     DatabaseAltered,
     DatabaseCreated,
     DatabaseDropped,
+    FunctionCreated,
     IcebergViewUpdated,
     LedgerCopied,
     LedgerMoved,
@@ -75,13 +91,8 @@ from ledger.state.catalog import (
     ViewEntry,
     dropped_tables_text,
 )
-from ledger.state.catalog_builder import (
-    VIEW_OPERATIONS,
-    changed_cell_name,
-    changed_cell_values,
-    view_cell_values,
-    view_to_record,
-)
+from ledger.state.catalog_builder import identifier_of
+from ledger.state.definitions import cells_of, view_to_record
 
 
 @frozen
@@ -124,6 +135,8 @@ class CreateTable:
         origin: The source of an imported table, as in `TableCreated`.
         protocol: The protocol of the engines that own it, as in `TableCreated`.
         events: What follows in version 0, as in `TableCreated`.
+        checked_version: The version of the catalog on which the folder of its origin met no other
+            table's; None if that may be shared.
     """
 
     identifier: Identifier
@@ -136,6 +149,7 @@ class CreateTable:
     origin: ImportedIcebergTable | ImportedPaimonTable | ImportedDeltaTable | UnsetType = UNSET
     protocol: ServingProtocol | UnsetType = UNSET
     events: tuple[FirstEvent, ...] = ()
+    checked_version: int | None = None
 
 
 @frozen
@@ -346,6 +360,9 @@ CatalogRequest = (
     | AlterView
     | RenameView
     | DropView
+    | CreateFunction
+    | AlterFunction
+    | DropFunction
     | MoveLedger
     | AliasLedger
     | CopyLedger
@@ -353,11 +370,6 @@ CatalogRequest = (
     | CorrectClock
 )
 """Every request to the catalog."""
-
-
-def table_name_record(identifier: Identifier) -> TableName:
-    """Return the record of an identifier."""
-    return TableName(database_name=identifier.database, table_name=identifier.name)
 
 
 def check_name_free(
@@ -377,15 +389,7 @@ def check_name_free(
         CommitConflictError: One of the two above, because of a winner.
     """
     identifier.checked()
-    database = identifier.database
-    try:
-        catalog.state.database(database)
-    except NotFoundError as missing:
-        raise catalog.refusal(
-            f"database {database}",
-            lambda event: isinstance(event, DatabaseDropped) and event.name == database,
-            missing,
-        ) from None
+    check_database(identifier.database, catalog)
     kind = catalog.state.kind_of(identifier)
     if kind is not None:
         raise catalog.refusal(
@@ -420,7 +424,7 @@ def check_rename_conflict(
 def create_view(request: CreateView, catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
     """Return the event that creates a view; its name and id must be free."""
     check_name_free(request.identifier, catalog)
-    check_view_column_ids(request.schema.fields)
+    check_field_ids(request.schema.fields)
     _check_view_id_is_free(request.view_id, catalog)
     event = ViewCreated(
         identifier=table_name_record(request.identifier),
@@ -513,26 +517,12 @@ def alter_view(request: AlterView, catalog: CatalogContext) -> tuple[CatalogEven
             request.identifier, partial(property_updates, changes=request.changes)
         )
         return update_iceberg_view(wanted, catalog)
-    asked = changed_cell_values(request.changes)
-    now = view_cell_values(view.schema)
-    decided = set()
-    for cell, value in asked.items():
-        sets_it = _make_view_cell_test(view.view_id, cell)
-        if not catalog.has_winner_event(sets_it):
-            continue
-        if now.get(cell) != value:
-            refused = InvalidChangeError(
-                f"{cell} of view {view.identifier} is {now.get(cell)!r} now, not {value!r}; "
-                "check it and retry"
-            )
-            raise catalog.refusal(f"view {view.identifier} {cell}", sets_it, refused)
-        decided.add(cell)
-    open_changes = [each for each in request.changes if changed_cell_name(each) not in decided]
-    _check_view_dialects(view, open_changes)
-    pending = tuple(
-        each
-        for each in open_changes
-        if now.get(changed_cell_name(each)) != asked[changed_cell_name(each)]
+    pending = pending_changes(
+        f"view {view.identifier}",
+        request.changes,
+        cells_of(view.schema),
+        _make_changes_getter(view.view_id),
+        catalog,
     )
     if not pending:
         return ()
@@ -577,36 +567,13 @@ def _resolve_requested_view(identifier: Identifier, catalog: CatalogContext) -> 
     return found
 
 
-def _make_view_cell_test(view_id: str, cell: str) -> Callable[[CatalogEvent], bool]:
-    def test(event: CatalogEvent) -> bool:
-        if not isinstance(event, ViewAltered) or event.view_id != view_id:
-            return False
-        return any(changed_cell_name(change) == cell for change in event.changes)
+def _make_changes_getter(view_id: str) -> Callable[[CatalogEvent], tuple[ViewChange, ...]]:
+    def changes_of(event: CatalogEvent) -> tuple[ViewChange, ...]:
+        if isinstance(event, ViewAltered) and event.view_id == view_id:
+            return event.changes
+        return ()
 
-    return test
-
-
-def _check_view_dialects(view: ViewEntry, changes: Iterable[Any]) -> None:
-    there = set(view.schema.dialects)
-    for change in changes:
-        wanted = VIEW_OPERATIONS[type(change)].dialect
-        if wanted is None:
-            continue
-        name = change.dialect
-        if wanted == "absent":
-            if name in there:
-                raise AlreadyExistsError(
-                    f"view {view.identifier} has dialect {name!r}; update it instead"
-                )
-            there.add(name)
-            continue
-        if name not in there:
-            raise NotFoundError(
-                f"view {view.identifier} has no dialect {name!r}, only "
-                f"{sorted(there)}; add it instead"
-            )
-        if VIEW_OPERATIONS[type(change)].value(change) is None:
-            there.discard(name)
+    return changes_of
 
 
 _SHORT_ID_DIGITS = 8
@@ -769,6 +736,8 @@ class CatalogIntent:
         self.request = request
         self._context = context
         self._base: CatalogState | None = None
+        if isinstance(request, CreateTable):
+            self.base_version = request.checked_version
 
     def index_winners(self, winners: Sequence[Commit[CatalogEvent]]) -> None:
         """Prepare nothing; see `Intent`."""
@@ -895,12 +864,19 @@ def _drop_database(request: DropDatabase, catalog: CatalogContext) -> tuple[Cata
     more = f" and {len(inside) - _MOST_NAMES_SHOWN} more" if len(inside) > _MOST_NAMES_SHOWN else ""
     raise catalog.refusal(
         f"database {name}",
-        lambda event: any(make_name_taken_test(each)(event) for each in inside),
+        lambda event: (
+            _is_created_function(event, inside)
+            or any(make_name_taken_test(each)(event) for each in inside)
+        ),
         InvalidChangeError(
             f"database {name} is not empty: {shown}{more}; drop or move these first",
             kind="ILLEGAL_STATE",
         ),
     )
+
+
+def _is_created_function(event: CatalogEvent, names: Collection[Identifier]) -> bool:
+    return isinstance(event, FunctionCreated) and identifier_of(event.identifier) in names
 
 
 def _create_table(request: CreateTable, catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
@@ -917,6 +893,8 @@ def _create_table(request: CreateTable, catalog: CatalogContext) -> tuple[Catalo
         )
     if request.origin is UNSET and not catalog.state.keeps_outside:
         refuse_unerasable(request.schema.options)
+    if request.checked_version is not None:
+        refuse_shared_folder(request.origin, catalog)
     event = TableCreated(
         identifier=table_name_record(name),
         table_id=request.table_id,
@@ -1067,6 +1045,9 @@ DECIDED: Mapping[type, Callable[[Any, CatalogContext], tuple[CatalogEvent, ...]]
     AlterView: alter_view,
     RenameView: rename_view,
     DropView: drop_view,
+    CreateFunction: create_function,
+    AlterFunction: alter_function,
+    DropFunction: drop_function,
     MoveLedger: move_ledger,
     AliasLedger: alias_ledger,
     CopyLedger: copy_ledger,

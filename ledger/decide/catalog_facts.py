@@ -26,7 +26,7 @@ from ledger.events import table as t
 from ledger.events.catalog import CatalogEvent
 from ledger.events.commit import FORMAT, Commit, Transaction, kind_of, said_by
 from ledger.events.table import ClockCorrected, TableCreated
-from ledger.model.errors import CommitConflictError, LedgerError
+from ledger.model.errors import CommitConflictError, LedgerError, NotFoundError
 from ledger.model.names import Identifier
 from ledger.state.catalog import CatalogState
 from ledger.state.catalog_builder import identifier_of
@@ -106,6 +106,15 @@ CATALOG_FACTS: Mapping[type, CatalogFact] = {
     c.ViewDropped: CatalogFact(
         says=lambda it: f"dropped view {_dotted_name(it.identifier)}", names=None
     ),
+    c.FunctionCreated: CatalogFact(
+        says=lambda it: f"created function {_dotted_name(it.identifier)}", names=None
+    ),
+    c.FunctionAltered: CatalogFact(
+        says=lambda it: f"changed function {_dotted_name(it.identifier)}", names=None
+    ),
+    c.FunctionDropped: CatalogFact(
+        says=lambda it: f"dropped function {_dotted_name(it.identifier)}", names=None
+    ),
     c.LedgerMoved: CatalogFact(says=lambda it: f"moved the ledger to {it.place}", names=None),
     c.PlaceAliased: CatalogFact(
         says=lambda it: f"noted that {it.place} leads to the ledger, too", names=None
@@ -160,6 +169,28 @@ class CatalogContext:
             for transaction in commit.transactions
             for event in transaction.events
         )
+
+
+def table_name_record(identifier: Identifier) -> t.TableName:
+    """Return the record of an identifier."""
+    return t.TableName(database_name=identifier.database, table_name=identifier.name)
+
+
+def check_database(name: str, catalog: CatalogContext) -> None:
+    """Check that a database exists.
+
+    Raises:
+        NotFoundError: It does not.
+        CommitConflictError: It does not, because of a winner.
+    """
+    try:
+        catalog.state.database(name)
+    except NotFoundError as missing:
+        raise catalog.refusal(
+            f"database {name}",
+            lambda event: isinstance(event, c.DatabaseDropped) and event.name == name,
+            missing,
+        ) from None
 
 
 def make_name_taken_test(identifier: Identifier) -> Callable[[CatalogEvent], bool]:

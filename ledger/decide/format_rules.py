@@ -746,7 +746,7 @@ def creation_problems(creation: TableCreation, formats: Formats) -> Iterator[For
         for refusal in found.creation_problems(creation):
             yield _refusal_error(name, refusal, options)
     for one, other in combinations(asked, 2):
-        for refusal in _clashing_type_forms(one, other, creation.schema.fields):
+        for refusal in clashing_type_forms(one, other, creation.schema.fields):
             yield _refusal_error(one.name, refusal, options)
 
 
@@ -923,9 +923,10 @@ def _format_pair_problems(one: FormatRules, other: FormatRules, batch: Batch) ->
         yield from _form_clashes_in_columns(one, other, roots, older.fields)
 
 
-def _clashing_type_forms(
+def clashing_type_forms(
     one: FormatRules, other: FormatRules, columns: Iterable[DataField]
 ) -> Iterator[Refusal]:
+    """Yield the columns that the files of two formats hold in different forms, at every depth."""
     roots = _clashing_type_roots(one, other)
     return _form_clashes_in_columns(one, other, roots, columns) if roots else iter(())
 

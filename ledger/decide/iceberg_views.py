@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import assert_never
 
-from ledger.decide.bounds import check_view_column_ids
+from ledger.decide.bounds import check_field_ids
 from ledger.events.catalog import AddDialect, DropDialect, UpdateDialect, ViewChange
 from ledger.events.iceberg_views import (
     CurrentViewVersionSet,
@@ -36,7 +36,7 @@ def check_view_updates(view: IcebergView | None, updates: Sequence[IcebergViewUp
         fold_view_updates(view, updates)
     for each in updates:
         if isinstance(each, ViewSchemaAdded):
-            check_view_column_ids(map(field_from_wire, each.schema.fields))
+            check_field_ids(map(field_from_wire, each.schema.fields))
 
 
 def changed_view_parts(updates: Iterable[IcebergViewUpdate]) -> set[str]:

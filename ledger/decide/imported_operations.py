@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 from ledger.decide.operation import Cell, Operation
 from ledger.events import imported as e
 from ledger.events.imported import DeltaFollowed, PaimonBranchUpdated
+from ledger.events.partitions import PartitionAction, PartitionsUpdated
 from ledger.model.messages import moment
 from ledger.state.iceberg_origin import author_of, count_of
 
@@ -96,6 +97,17 @@ def _followed_delta_cells(fact: DeltaFollowed) -> Iterator[tuple[Cell, Any]]:
 
 def _paimon_branch_cells(fact: PaimonBranchUpdated) -> Iterator[tuple[Cell, Any]]:
     yield ("branch", fact.branch_name), fact.added
+    if not isinstance(fact.renamed_from, UnsetType):
+        yield ("branch", fact.renamed_from), None
+
+
+def _partition_cells(fact: PartitionsUpdated) -> Iterator[tuple[Cell, Any]]:
+    branch = None if isinstance(fact.branch_name, UnsetType) else fact.branch_name
+    if not isinstance(fact.snapshot_id, UnsetType):
+        yield ("partitionStatistics", branch, fact.snapshot_id), fact.partitions
+        return
+    for each in fact.partitions:
+        yield ("partition", branch, *each.spec.values()), each
 
 
 def describe_ref(fact: e.SnapshotRefSet) -> str:
@@ -111,7 +123,44 @@ def describe_removed_ref(fact: e.SnapshotRefRemoved) -> str:
 def _describe_branch(fact: PaimonBranchUpdated) -> str:
     added = 0 if isinstance(fact.added, UnsetType) else len(fact.added)
     went = len(fact.removed)
+    if not isinstance(fact.renamed_from, UnsetType):
+        return f"renamed branch {fact.renamed_from} to {fact.branch_name}"
     return f"updated branch {fact.branch_name}: {added} of its files added, {went} removed"
+
+
+_PARTITION_VERBS: dict[PartitionAction, str] = {
+    "ADD": "added to the statistics of",
+    "REPLACE": "replaced the statistics of",
+    "CREATE": "created",
+    "DROP": "dropped",
+    "MARK_DONE": "marked as done",
+}
+
+
+def _describe_partitions(fact: PartitionsUpdated) -> str:
+    where = "" if isinstance(fact.branch_name, UnsetType) else f" of branch {fact.branch_name}"
+    changes = fact.changes
+    listed = isinstance(changes, UnsetType)
+    count = len(fact.partitions) if isinstance(changes, UnsetType) else changes.count
+    if not isinstance(fact.snapshot_id, UnsetType):
+        return f"snapshot {fact.snapshot_id}{where} changed {_partition_count(count)}"
+    if not listed:
+        return f"changed {_partition_count(count)}{where}"
+    found: dict[PartitionAction, list[str]] = {}
+    for each in fact.partitions:
+        name = "/".join(f"{key}={value}" for key, value in each.spec.items())
+        found.setdefault(each.action, []).append(name)
+    parts = (
+        f"{_PARTITION_VERBS[action]} partition {names[0]}"
+        if len(names) == 1
+        else f"{_PARTITION_VERBS[action]} {_partition_count(len(names))}"
+        for action, names in found.items()
+    )
+    return f"{', '.join(parts) or 'changed no partitions'}{where}"
+
+
+def _partition_count(count: int) -> str:
+    return f"{count:,} partition{'' if count == 1 else 's'}"
 
 
 def _describe_snapshot(fact: e.SnapshotAdded) -> str:
@@ -234,4 +283,7 @@ ORIGIN_OPERATIONS: tuple[Operation, ...] = (
         says=lambda it: f"followed the source up to its version {it.delta_version}",
     ),
     Operation(facts=(PaimonBranchUpdated,), sets=_paimon_branch_cells, says=_describe_branch),
+    Operation(
+        facts=(PartitionsUpdated,), sets=_partition_cells, says=_describe_partitions, alters=False
+    ),
 )

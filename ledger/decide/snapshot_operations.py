@@ -52,6 +52,7 @@ from ledger.events.imported import (
 from ledger.events.snapshots import (
     BranchCommitted,
     BranchHead,
+    CommittedFacts,
     ListingEvent,
     PartitionStatisticsSet,
     RolledBack,
@@ -83,6 +84,7 @@ from ledger.model.messages import moment, size
 from ledger.model.names import checked_name
 from ledger.model.snapshot import Branch, branch_number
 from ledger.state.owner import ANY_OWNER, DATA_OWNERS, METADATA_OWNERS, refuse_unservable_options
+from ledger.state.paimon_origin import OWN_FOLDER, PaimonOrigin
 from ledger.state.snapshots import MAIN
 from ledger.state.table import TableState
 
@@ -357,6 +359,15 @@ def _decide_fast_forward(context: DecisionContext, change: asked.FastForward) ->
 def _decide_expiry(
     context: DecisionContext, change: asked.ExpireSnapshots
 ) -> SnapshotsExpired | SnapshotsRemoved | None:
+    origin = context.state.origin
+    is_of_engines = isinstance(origin, PaimonOrigin) and not origin.is_promoted
+    if context.state.owner.kind == "served" and is_of_engines:
+        raise InvalidChangeError(
+            "engines expire the snapshots of this table, whose files are in the folder that they "
+            "write into; set their options of retention, or call their expire_snapshots. Nothing "
+            "was committed",
+            kind="SERVED",
+        )
     of_branch = context.state.branch_number(change.earliest_snapshot_id)
     if of_branch:
         return decide_branch_expiry(context.state, change)
@@ -527,6 +538,9 @@ def _undropped_table_cells(_fact: TableUndropped) -> Iterator[tuple[Cell, Any]]:
 
 def _size_change_text(fact: SnapshotFacts) -> str:
     rows, files = fact.delta_record_count, fact.delta_file_count
+    if isinstance(fact, CommittedFacts) and fact.delta_manifest_list is not UNSET and not files:
+        # An engine's manifests list its files.
+        return f"{rows:+,} rows"
     changed = f"{rows:+,} rows, {files:+,} {'file' if abs(files) == 1 else 'files'}"
     sign = "-" if fact.delta_file_size_in_bytes < 0 else "+"
     return f"{changed}, {sign}{size(abs(fact.delta_file_size_in_bytes))}"
@@ -548,6 +562,8 @@ def describe_table_creation(fact: TableCreated) -> str:
         return said
     if fact.protocol is not UNSET:
         said += f", which engines own through the {fact.protocol} protocol"
+    if origin.source == OWN_FOLDER:
+        return said
     return f"{said}, from {str(type(origin).__struct_config__.tag).title()}'s {origin.source}"
 
 

@@ -9,6 +9,9 @@ from ledger.events.catalog import (
     DatabaseCreated,
     DatabaseDropped,
     DropDialect,
+    FunctionAltered,
+    FunctionCreated,
+    FunctionDropped,
     LedgerCopied,
     LedgerMoved,
     PlaceAliased,
@@ -20,6 +23,13 @@ from ledger.events.catalog import (
     ViewDropped,
     ViewRecord,
     ViewRenamed,
+)
+from ledger.events.functions import (
+    AddDefinition,
+    DropDefinition,
+    FunctionChange,
+    FunctionRecord,
+    UpdateDefinition,
 )
 from ledger.events.imported import (
     BranchBase,
@@ -36,6 +46,7 @@ from ledger.events.imported import (
     StatisticsSet,
     TableFactsSet,
 )
+from ledger.events.partitions import PartitionAction, PartitionChange, PartitionsUpdated
 from ledger.events.schema import (
     ColumnAdded,
     ColumnCommentUpdated,
@@ -106,6 +117,7 @@ TableEvent = (
     | FormatRulesRaised
     | IcebergEvent
     | PaimonBranchUpdated
+    | PartitionsUpdated
     | DeltaFollowed
     | TablePromoted
     | OwnerSet
@@ -113,6 +125,7 @@ TableEvent = (
 """Every event that a table's stream can hold."""
 
 __all__ = [
+    "AddDefinition",
     "AddDialect",
     "BranchBase",
     "BranchCommitted",
@@ -134,8 +147,14 @@ __all__ = [
     "DatabaseCreated",
     "DatabaseDropped",
     "DeltaFollowed",
+    "DropDefinition",
     "DropDialect",
     "FormatRulesRaised",
+    "FunctionAltered",
+    "FunctionChange",
+    "FunctionCreated",
+    "FunctionDropped",
+    "FunctionRecord",
     "IcebergEvent",
     "IdentifierFieldsSet",
     "LedgerCopied",
@@ -145,8 +164,11 @@ __all__ = [
     "MoveType",
     "OwnerSet",
     "PaimonBranchUpdated",
+    "PartitionAction",
+    "PartitionChange",
     "PartitionSpecUpdated",
     "PartitionStatisticsSet",
+    "PartitionsUpdated",
     "PlaceAliased",
     "RolledBack",
     "SchemaChange",
@@ -178,6 +200,7 @@ __all__ = [
     "TagCreated",
     "TagDeleted",
     "TagReplaced",
+    "UpdateDefinition",
     "UpdateDialect",
     "UpdateKeys",
     "ValuesErased",

@@ -1,9 +1,10 @@
-"""Events of the catalog's stream: databases, views, the ledger."""
+"""Events of the catalog's stream: databases, views, functions, the ledger."""
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
 
 from ledger.events.commit import Record
+from ledger.events.functions import FunctionChange, FunctionRecord
 from ledger.events.iceberg_views import IcebergViewUpdate
 from ledger.events.schema import RemoveOption, RequestedChange, SetOption, UpdateComment
 from ledger.events.table import (
@@ -119,6 +120,29 @@ class ViewDropped(Record, frozen=True, tag="dropView", kw_only=True):
     view_id: str
 
 
+class FunctionCreated(Record, frozen=True, tag="createFunction", kw_only=True):
+    """A function was created."""
+
+    identifier: TableName
+    function_id: str
+    function: FunctionRecord
+
+
+class FunctionAltered(Record, frozen=True, tag="alterFunction", kw_only=True):
+    """A function changed; the changes apply in order."""
+
+    identifier: TableName
+    function_id: str
+    changes: tuple[FunctionChange, ...]
+
+
+class FunctionDropped(Record, frozen=True, tag="dropFunction", kw_only=True):
+    """A function was dropped."""
+
+    identifier: TableName
+    function_id: str
+
+
 class LedgerMoved(Record, frozen=True, tag="moveLedger"):
     """The ledger moved: from now on it is at this URL only."""
 
@@ -177,6 +201,9 @@ CatalogEvent = (
     | IcebergViewUpdated
     | ViewRenamed
     | ViewDropped
+    | FunctionCreated
+    | FunctionAltered
+    | FunctionDropped
     | ValuesErased
     | ClockCorrected
     | LedgerMoved

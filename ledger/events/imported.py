@@ -34,10 +34,11 @@ class ImportedPaimonTable(
     tag_field="type",
     tag="paimon",
 ):
-    """Origin of a table imported from Paimon.
+    """Origin of a table imported from Paimon, or created by an engine of Paimon.
 
     `source` names the source, without secrets; `location` is the table's folder there, which keeps
-    holding its engines' manifests and data files; `schema_id` is the id of its first schema.
+    holding its engines' manifests and data files; `schema_id` is the id of its first schema. Both
+    are `.` for a table whose engines write into its own folder, wherever that is moved.
     """
 
     source: str
@@ -50,10 +51,11 @@ class PaimonBranchUpdated(Record, frozen=True, tag="updateBranch", kw_only=True)
 
     A branch has schemas, snapshots and tags of its own, whose ids repeat those of the main line.
     `added` are the texts of its files, by their paths below the branch's folder. A branch without
-    files is deleted.
+    files is deleted. A branch that was `renamed_from` another name begins with that one's files.
     """
 
     branch_name: str
+    renamed_from: str | UnsetType = UNSET
     added: dict[str, str] | UnsetType = UNSET
     removed: tuple[str, ...] = ()
 
@@ -177,11 +179,13 @@ class SchemaReplaced(Record, frozen=True, tag="replaceSchema"):
 class SchemaNamed(Record, frozen=True, tag="assignSchemaId"):
     """The current columns became the schema of this id, which is the current one.
 
-    `text` as in `IcebergSchema`.
+    `text` as in `IcebergSchema`. `time_millis` is the time that the schema has in Paimon; absent:
+    that of its transaction.
     """
 
     schema_id: int
     text: str | UnsetType = field(default=UNSET, name="schemaJson")
+    time_millis: int | UnsetType = UNSET
 
 
 class SchemaAdded(Record, frozen=True, tag="addSchema"):

@@ -95,10 +95,12 @@ class SnapshotCommitted(CommittedFacts, frozen=True, tag="commitSnapshot", kw_on
     """A snapshot of main was committed.
 
     `fast_forward_to` names the branch whose contents main has from now on; `files` are the
-    difference, and the branch begins with this snapshot.
+    difference, and the branch begins with this snapshot. `time_millis` is the time that its engine
+    gave it, of a table from Paimon; absent: that of its transaction.
     """
 
     fast_forward_to: BranchHead | UnsetType = UNSET
+    time_millis: int | UnsetType = UNSET
 
 
 class BranchCommitted(CommittedFacts, frozen=True, tag="commitToBranch", kw_only=True):
@@ -129,19 +131,24 @@ class SnapshotsExpired(Record, frozen=True, tag="expireSnapshots", kw_only=True)
 
 
 class TagCreated(Record, frozen=True, tag="createTag", kw_only=True):
-    """A snapshot was tagged. `time_retained_millis` is absent when the tag is kept for ever."""
+    """A snapshot was tagged. `time_retained_millis` is absent when the tag is kept for ever.
+
+    `create_time_millis` is that of the tag that this one copies; absent: that of the transaction.
+    """
 
     tag_name: str
     snapshot_id: int
     time_retained_millis: int | UnsetType = UNSET
+    create_time_millis: int | UnsetType = UNSET
 
 
 class TagReplaced(Record, frozen=True, tag="replaceTag", kw_only=True):
-    """A tag now names another snapshot."""
+    """A tag now names another snapshot; `create_time_millis` as in `TagCreated`."""
 
     tag_name: str
     snapshot_id: int
     time_retained_millis: int | UnsetType = UNSET
+    create_time_millis: int | UnsetType = UNSET
 
 
 class TagDeleted(Record, frozen=True, tag="deleteTag", kw_only=True):

@@ -10,9 +10,15 @@ from ledger.events.imported import (
     ImportedDeltaTable,
     ImportedIcebergTable,
     ImportedPaimonTable,
+    PaimonBranchUpdated,
 )
 from ledger.events.schema import PartitionSpecUpdated, SchemaEvent, SortOrderReplaced
-from ledger.events.snapshots import PartitionStatisticsSet
+from ledger.events.snapshots import (
+    PartitionStatisticsSet,
+    SnapshotCommitted,
+    SnapshotsExpired,
+    TagCreated,
+)
 from ledger.model.iceberg_layout import PartitionField, SortField
 from ledger.model.schema import FieldIdPolicy
 from ledger.model.types.wire import FieldObject
@@ -43,7 +49,15 @@ ServingProtocol = Literal["iceberg", "paimon"]
 """A protocol that engines commit through: Iceberg REST, or the Paimon REST API."""
 
 FirstEvent = (
-    SchemaEvent | PartitionSpecUpdated | SortOrderReplaced | IcebergEvent | PartitionStatisticsSet
+    SchemaEvent
+    | PartitionSpecUpdated
+    | SortOrderReplaced
+    | IcebergEvent
+    | PartitionStatisticsSet
+    | SnapshotCommitted
+    | SnapshotsExpired
+    | TagCreated
+    | PaimonBranchUpdated
 )
 """An event that the creation of a served table can be followed by in the same transaction."""
 

@@ -13,6 +13,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import astuple
 
 from ledger.events.commit import FORMAT, Commit
+from ledger.events.partitions import PartitionsUpdated
 from ledger.events.snapshots import ChangesReference, ListingEvent
 from ledger.log.codec import unsupported_format_error
 from ledger.log.layout import Layout
@@ -264,7 +265,7 @@ def read_changes_table(
         file = open_checked_parquet(body, "the list of file changes", columns)
         # Before any row is read.
         metadata = file.arrow.metadata
-        _check_format_version((metadata.metadata or {}).get(_FORMAT_KEY, b""))
+        check_format_version((metadata.metadata or {}).get(_FORMAT_KEY, b""), _NOUN)
         if count not in {None, metadata.num_rows}:
             raise ValueError(f"it holds {metadata.num_rows} file changes, not {count}")
         return file.table()
@@ -272,11 +273,24 @@ def read_changes_table(
         raise ValueError(f"they are no Parquet file: {error}") from error
 
 
-def _check_format_version(text: bytes) -> None:
+_NOUN: Final = "a list of file changes"
+
+
+def check_format_version(text: bytes, noun: str) -> None:
+    """Check the format number in a change file's metadata.
+
+    Args:
+        text: The number; empty if the metadata has none.
+        noun: The kind of file, for messages.
+
+    Raises:
+        ValueError: The file is not of that kind.
+        UpgradeRequiredError: A newer version wrote it.
+    """
     if not text.isdigit():
-        raise ValueError("the file's metadata does not declare a list of file changes")
+        raise ValueError(f"the file's metadata does not declare {noun}")
     if text != _FORMAT:
-        raise unsupported_format_error("a list of file changes", int(text))
+        raise unsupported_format_error(noun, int(text))
 
 
 INLINE_LIMIT = 1000
@@ -332,7 +346,13 @@ def store_changes(
         OSError: It is unknown whether the file was written; nothing was committed, so retry.
         DamagedLogError: A file of that name has another content.
     """
-    body = write_changes(files)
+    return store_change_file(store, layout, write_changes(files), len(files), written_millis)
+
+
+def store_change_file(
+    store: Store, layout: Layout, body: bytes, count: int, written_millis: int
+) -> ChangesReference:
+    """Write the bytes of a list of `count` changes durably; see `store_changes`."""
     digest = hashlib.sha256(body).hexdigest()
     name = f"{written_millis:013d}-{digest}.parquet"
     key = layout.changes(name)
@@ -340,7 +360,7 @@ def store_changes(
         raise DamagedLogError(
             f"{key} was changed after it was written. Restore it from a backup", key
         )
-    return ChangesReference(path=f"changes/{name}", sha256=digest, count=len(files))
+    return ChangesReference(path=f"changes/{name}", sha256=digest, count=count)
 
 
 def written_millis(name: str) -> int | None:
@@ -361,19 +381,24 @@ def refuse_stale_change_file(commit: Commit[Any]) -> None:
         StoreError: A change file was written more than a day before the commit; nothing was
             committed.
     """
+    for reference in change_references(commit):
+        written = written_millis(reference.path.removeprefix("changes/"))
+        if written is not None and commit.time_millis - written > COMMITTABLE_MILLIS:
+            raise StoreError(
+                f"{reference.path} was written more than a day before its commit and may have "
+                "been removed since; nothing was committed, so retry",
+                kind="STALE_CHANGES",
+            )
+
+
+def change_references(commit: Commit[Any]) -> Iterator[ChangesReference]:
+    """Yield the references to change files in a commit: of files, and of partitions."""
     for transaction in commit.transactions:
         for event in transaction.events:
-            if not isinstance(event, ListingEvent):
-                continue
-            if isinstance(event.changes, UnsetType):
-                continue
-            written = written_millis(event.changes.path.removeprefix("changes/"))
-            if written is not None and commit.time_millis - written > COMMITTABLE_MILLIS:
-                raise StoreError(
-                    f"{event.changes.path} was written more than a day before its commit and may "
-                    "have been removed since; nothing was committed, so retry",
-                    kind="STALE_CHANGES",
-                )
+            if isinstance(event, ListingEvent | PartitionsUpdated):
+                changes = event.changes
+                if not isinstance(changes, UnsetType):
+                    yield changes
 
 
 def load_changes(
@@ -384,6 +409,22 @@ def load_changes(
     Raises:
         DamagedLogError: The file is missing, or its content is not what the commit names.
         UpgradeRequiredError: A newer version wrote it.
+    """
+    body = load_change_file(store, layout, reference)
+    try:
+        return read_changes(body, reference.count)
+    except ValueError as error:
+        key = f"{layout.root}/{reference.path}"
+        raise DamagedLogError(
+            f"{key} does not hold the file changes that its commit names: {error}", key
+        ) from error
+
+
+def load_change_file(store: Store, layout: Layout, reference: ChangesReference) -> bytes:
+    """Return the bytes of the change file that a commit names.
+
+    Raises:
+        DamagedLogError: The file is missing, or its content is not what the commit names.
     """
     key = f"{layout.root}/{reference.path}"
     body = store.read(key)
@@ -397,12 +438,7 @@ def load_changes(
             "from a backup; nothing was skipped",
             key,
         )
-    try:
-        return read_changes(body, reference.count)
-    except ValueError as error:
-        raise DamagedLogError(
-            f"{key} does not hold the file changes that its commit names: {error}", key
-        ) from error
+    return body
 
 
 def event_files(store: Store, layout: Layout, event: ListingEvent) -> tuple[FileChange, ...]:

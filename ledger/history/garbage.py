@@ -25,8 +25,8 @@ from msgspec import UNSET
 
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
-from ledger.files.change_lists import commit_files, written_millis
-from ledger.history.verifying.subject import Subject, references
+from ledger.files.change_lists import change_references, commit_files, written_millis
+from ledger.history.verifying.subject import Subject
 from ledger.log import personal_data
 from ledger.log.personal_data import (
     COLUMNS,
@@ -90,7 +90,7 @@ def orphaned_change_files(
     if state is None:
         return
     for read in subject.log.reader.after(START, state.version):
-        for each in references(read.commit):
+        for each in change_references(read.commit):
             ages.pop(f"{subject.layout.root}/{each.path}", None)
     latest = now_millis if state.dropped else state.time_millis
     for key, written in sorted(ages.items()):

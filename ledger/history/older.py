@@ -200,6 +200,10 @@ def schema_of_snapshot(log: TableLog, state: TableState) -> Schema:
     snapshot = state.snapshot
     if snapshot is None or snapshot.schema_id == state.schema.id:
         return state.schema
+    # Paimon gives ids of schemas again after a rollback.
+    listed = state.origin.listed_schemas(state.schema)
+    if snapshot.schema_id in listed:
+        return listed[snapshot.schema_id]
     return schema_by_id(log, snapshot.schema_id)
 
 

@@ -142,6 +142,11 @@ LOG_EVENTS: Final[Mapping[str, LogEventKind]] = {
         "the server could not answer a request, for another reason than the request",
         ("method", "path", "error"),
     ),
+    "table_not_listed": LogEventKind(
+        "warning",
+        "the server left a table out of a list, because it cannot be read",
+        ("table", "error"),
+    ),
     # Clocks.
     "newest_commit_is_ahead": LogEventKind(
         "warning",

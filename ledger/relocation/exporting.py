@@ -22,8 +22,7 @@ from msgspec import UNSET, Struct, UnsetType
 from ledger.events.commit import Commit
 from ledger.events.imported import StatisticsSet
 from ledger.events.snapshots import PartitionStatisticsSet
-from ledger.files.change_lists import commit_files
-from ledger.history.verifying.subject import references
+from ledger.files.change_lists import change_references, commit_files
 from ledger.history.verifying.surroundings import CatalogedTable, CatalogedTables
 from ledger.log import personal_data
 from ledger.log.codec import digest
@@ -418,7 +417,7 @@ def _commit_digest(log: AnyLog, last: int) -> str:
 
 def _files(log: AnyLog, commit: Commit[Any], known: set[str]) -> Iterator[FileLine]:
     """Yield the change, statistics and sidecar files that a commit is the first to name."""
-    for reference in references(commit):
+    for reference in change_references(commit):
         if reference.path in known:
             continue
         known.add(reference.path)

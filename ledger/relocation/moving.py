@@ -130,7 +130,7 @@ def location_references_of(
             name, "external", f"it is an external table, at {table.path}", table.path
         )
     state = table.state
-    folder = state.origin.manifest_folder
+    folder = state.origin.manifest_folder(table.location)
     if folder:
         yield from _manifest_references(name, folder, roots)
         return

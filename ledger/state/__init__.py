@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 from ledger.model import exporter
 
 if TYPE_CHECKING:
-    from ledger.state.catalog import EMPTY_CATALOG, Audit, CatalogState, TableEntry, ViewEntry
+    from ledger.state.catalog import (
+        EMPTY_CATALOG,
+        Audit,
+        CatalogState,
+        FunctionEntry,
+        TableEntry,
+        ViewEntry,
+    )
     from ledger.state.catalog_builder import CatalogBuilder
     from ledger.state.columns import PastColumns
     from ledger.state.declared_formats import PAIMON_RULES, Rules
@@ -33,6 +40,7 @@ __all__ = [
     "CatalogState",
     "CatalogStream",
     "DeltaOrigin",
+    "FunctionEntry",
     "IcebergOrigin",
     "LayoutTrail",
     "NativeOrigin",
@@ -59,6 +67,7 @@ if not TYPE_CHECKING:
                 "EMPTY_CATALOG",
                 "Audit",
                 "CatalogState",
+                "FunctionEntry",
                 "TableEntry",
                 "ViewEntry",
             ),

@@ -1,7 +1,7 @@
-"""CatalogState: databases, tables, views and their locations.
+"""CatalogState: databases, tables, views, functions and their locations.
 
-Tables and views of one database share one namespace. A table is identified by its id, which
-renames do not change; its location is fixed when it is created.
+Tables and views of one database share one namespace; functions have another. A table is identified
+by its id, which renames do not change; its location is fixed when it is created.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TypeVar
 from attrs import field, frozen
 
 from ledger.model.errors import NotFoundError
+from ledger.model.functions import Function
 from ledger.model.instant import ClockCorrection
 from ledger.model.messages import moment, similar_names
 from ledger.model.names import Identifier
@@ -134,6 +135,23 @@ class ViewEntry:
     iceberg: IcebergView | None = field(default=None, hash=False)
 
 
+@frozen
+class FunctionEntry:
+    """A function in the catalog.
+
+    Attributes:
+        identifier: Its name, which a table or view may have, too.
+        function_id: Its id.
+        function: Its parameters and definitions.
+        audit: Of its existence and definition.
+    """
+
+    identifier: Identifier
+    function_id: str
+    function: Function
+    audit: Audit
+
+
 @frozen(kw_only=True)
 class CatalogState:
     """The catalog right after one commit.
@@ -148,6 +166,7 @@ class CatalogState:
         databases: By name.
         tables: By full name.
         views: By full name.
+        functions: By full name.
         dropped: The dropped tables, by id, in the order of their drops.
         used_paths: Every location ever given to a database or table, dropped ones included.
         corrections: Corrections of clocks that were ahead, oldest first.
@@ -166,6 +185,7 @@ class CatalogState:
     databases: Mapping[str, DatabaseEntry] = field(factory=dict, hash=False)
     tables: Mapping[Identifier, TableEntry] = field(factory=dict, hash=False)
     views: Mapping[Identifier, ViewEntry] = field(factory=dict, hash=False)
+    functions: Mapping[Identifier, FunctionEntry] = field(factory=dict, hash=False)
     dropped: Mapping[str, DroppedTable] = field(factory=dict, hash=False)
     used_paths: frozenset[str] = frozenset()
     corrections: tuple[ClockCorrection, ...] = ()
@@ -213,6 +233,14 @@ class CatalogState:
         """
         return self._get_entry("view", identifier, self.views, "table", self.tables)
 
+    def function(self, identifier: Identifier) -> FunctionEntry:
+        """Return the function of that name.
+
+        Raises:
+            NotFoundError: The database, or the function in it, does not exist.
+        """
+        return self._get_entry("function", identifier, self.functions, "", ())
+
     def table_by_id(self, table_id: str) -> TableEntry | None:
         """Return the table with that id, by its current name; None when it was dropped."""
         return self._tables_by_id.get(table_id)
@@ -230,16 +258,23 @@ class CatalogState:
         """Return the view with that id, by its current name; None when it was dropped."""
         return next((each for each in self.views.values() if each.view_id == view_id), None)
 
+    def function_by_id(self, function_id: str) -> FunctionEntry | None:
+        """Return the function with that id; None when it was dropped."""
+        found = (each for each in self.functions.values() if each.function_id == function_id)
+        return next(found, None)
+
     def kind_of(self, identifier: Identifier) -> str | None:
-        """Return the kind of object that has a name: "table", "view" or None."""
+        """Return the kind of table or view that has a name: "table", "view" or None."""
         if identifier in self.tables:
             return "table"
         return "view" if identifier in self.views else None
 
     def names_in(self, database: str) -> list[Identifier]:
-        """Return the names of all tables and views in a database, sorted."""
-        names = [each for each in (*self.tables, *self.views) if each.database == database]
-        return sorted(names, key=identifier_sort_key)
+        """Return the names of all tables, views and functions in a database, sorted."""
+        names = {*self.tables, *self.views, *self.functions}
+        return sorted(
+            (each for each in names if each.database == database), key=identifier_sort_key
+        )
 
     def _get_entry(
         self,

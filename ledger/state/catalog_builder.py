@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, Literal, TypeVar, assert_never
+from collections.abc import Iterable, Iterator
+from typing import Final, TypeVar, assert_never
 
 from attrs import evolve, frozen
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, UnsetType
 
 from ledger.events.catalog import (
-    AddDialect,
     CatalogEvent,
     DatabaseAltered,
     DatabaseCreated,
     DatabaseDropped,
-    DropDialect,
+    FunctionAltered,
+    FunctionCreated,
+    FunctionDropped,
     IcebergViewUpdated,
     LedgerCopied,
     LedgerMoved,
     PlaceAliased,
-    UpdateDialect,
     ValuesErased,
     ViewAltered,
     ViewChange,
     ViewCreated,
     ViewDropped,
-    ViewRecord,
     ViewRenamed,
 )
 from ledger.events.commit import Commit, Transaction, kind_of
-from ledger.events.schema import RemoveOption, SetOption, UpdateComment
 from ledger.events.table import (
     ClockCorrected,
     TableCreated,
@@ -41,19 +39,23 @@ from ledger.events.table import (
 )
 from ledger.locations import is_absolute
 from ledger.model.errors import InvalidChangeError
-from ledger.model.messages import name_hint
 from ledger.model.names import Identifier
-from ledger.model.schema import ViewSchema
-from ledger.model.types.wire import field_from_wire, field_to_wire
 from ledger.state.catalog import (
     EMPTY_CATALOG,
     Audit,
     CatalogState,
     DatabaseEntry,
     DroppedTable,
+    FunctionEntry,
     TableEntry,
     ViewEntry,
     identifier_sort_key,
+)
+from ledger.state.definitions import (
+    apply_function_changes,
+    apply_view_changes,
+    function_from_record,
+    view_from_record,
 )
 from ledger.state.iceberg_view import fold_view_updates
 from ledger.state.stream import (
@@ -63,141 +65,9 @@ from ledger.state.stream import (
     sidecar_author_digest,
 )
 
-
-def view_from_record(record: ViewRecord) -> ViewSchema:
-    """Return the view that a record holds.
-
-    Raises:
-        InvalidTypeError: A column's type is not valid.
-    """
-    return ViewSchema(
-        fields=tuple(field_from_wire(each) for each in record.fields),
-        query=record.query,
-        dialects=dict(sorted(record.dialects.items())),
-        comment=record.comment,
-        options=dict(sorted(record.options.items())),
-    )
-
-
-def view_to_record(view: ViewSchema) -> ViewRecord:
-    """Return the record of a view."""
-    return ViewRecord(
-        fields=tuple(field_to_wire(each) for each in view.fields),
-        query=view.query,
-        dialects=dict(sorted(view.dialects.items())),
-        comment=view.comment,
-        options=dict(sorted(view.options.items())),
-    )
-
-
-class ViewOperation(Struct, frozen=True, kw_only=True):
-    """A kind of change of a view.
-
-    Attributes:
-        cell: The name of the cell that a change sets.
-        value: The cell's new value; None to remove it.
-        dialect: Whether the dialect that it names has to exist before (`there`) or not (`absent`);
-            None where it names none.
-    """
-
-    cell: Callable[[Any], str]
-    value: Callable[[Any], str | None]
-    dialect: Literal["there", "absent"] | None = None
-
-
-def _option_cell(change: SetOption | RemoveOption) -> str:
-    return f"option {change.key}"
-
-
-def _dialect_cell(change: AddDialect | UpdateDialect | DropDialect) -> str:
-    return f"dialect {change.dialect}"
-
-
-VIEW_OPERATIONS: Mapping[type, ViewOperation] = {
-    SetOption: ViewOperation(cell=_option_cell, value=lambda change: change.value),
-    RemoveOption: ViewOperation(cell=_option_cell, value=lambda _: None),
-    UpdateComment: ViewOperation(cell=lambda _: "comment", value=lambda change: change.comment),
-    AddDialect: ViewOperation(
-        cell=_dialect_cell, value=lambda change: change.query, dialect="absent"
-    ),
-    UpdateDialect: ViewOperation(
-        cell=_dialect_cell, value=lambda change: change.query, dialect="there"
-    ),
-    DropDialect: ViewOperation(cell=_dialect_cell, value=lambda _: None, dialect="there"),
-}
-"""One row for each kind of change."""
-
-
-def changed_cell_name(change: ViewChange) -> str:
-    """Return the name of the cell that a change sets: `option K`, `dialect D` or `comment`."""
-    return VIEW_OPERATIONS[type(change)].cell(change)
-
-
-def changed_cell_values(changes: Iterable[ViewChange]) -> dict[str, str | None]:
-    """Return the final value of each changed cell; None where it is removed."""
-    return {changed_cell_name(each): VIEW_OPERATIONS[type(each)].value(each) for each in changes}
-
-
-def view_cell_values(view: ViewSchema) -> dict[str, str | None]:
-    """Return every cell of a view that changes can set, by name; an absent one is not set."""
-    cells: dict[str, str | None] = {"comment": view.comment}
-    cells.update({f"option {key}": value for key, value in view.options.items()})
-    cells.update({f"dialect {name}": query for name, query in view.dialects.items()})
-    return cells
-
-
-def apply_view_changes(view: ViewSchema, changes: Iterable[ViewChange]) -> ViewSchema:
-    """Return a view after changes, one after the other.
-
-    Raises:
-        InvalidChangeError: A dialect to add exists, or one to update or drop does not.
-
-    Example:
-        >>> apply_view_changes(
-        ...     ViewSchema((), "SELECT 1"), [AddDialect("spark", "SELECT 1L")]
-        ... ).dialects
-        {'spark': 'SELECT 1L'}
-    """
-    options, dialects, comment = dict(view.options), dict(view.dialects), view.comment
-    for change in changes:
-        match change:
-            case SetOption(key=key, value=value):
-                options[key] = value
-            case RemoveOption(key=key):
-                options.pop(key, None)
-            case UpdateComment(comment=comment):
-                pass
-            case AddDialect(dialect=dialect, query=query):
-                if dialect in dialects:
-                    raise InvalidChangeError(f"dialect {dialect!r} exists; update it instead")
-                dialects[dialect] = query
-            case UpdateDialect(dialect=dialect, query=query):
-                _check_dialect_exists(dialect, dialects)
-                dialects[dialect] = query
-            case DropDialect(dialect=dialect):
-                _check_dialect_exists(dialect, dialects)
-                del dialects[dialect]
-            case _:
-                assert_never(change)
-    return ViewSchema(
-        view.fields,
-        view.query,
-        dict(sorted(dialects.items())),
-        comment,
-        dict(sorted(options.items())),
-    )
-
-
-def _check_dialect_exists(dialect: str, dialects: dict[str, str]) -> None:
-    if dialect not in dialects:
-        raise InvalidChangeError(
-            f"dialect {dialect!r} does not exist: add it, or {name_hint(dialect, sorted(dialects))}"
-        )
-
-
 _K = TypeVar("_K")
 _V = TypeVar("_V")
-_Entry = TypeVar("_Entry", DatabaseEntry, TableEntry, ViewEntry)
+_Entry = TypeVar("_Entry", DatabaseEntry, TableEntry, ViewEntry, FunctionEntry)
 _Named = TypeVar("_Named", TableEntry, ViewEntry)
 
 
@@ -232,6 +102,7 @@ class CatalogBuilder:
         self._databases = dict(base.databases)
         self._tables = dict(base.tables)
         self._views = dict(base.views)
+        self._functions = dict(base.functions)
         self._dropped = dict(base.dropped)
         self._used_paths = set(base.used_paths)
         self.keeps_outside = base.keeps_outside if base.version >= 0 else None
@@ -243,7 +114,7 @@ class CatalogBuilder:
 
         Raises:
             InvalidChangeError: It contradicts the state; the builder must be discarded.
-            InvalidTypeError: A view's column has no valid type.
+            InvalidTypeError: A view's column or a function's parameter has no valid type.
         """
         self.begin(commit.version, commit.time_millis)
         for transaction in commit.transactions:
@@ -284,6 +155,7 @@ class CatalogBuilder:
             databases=dict(sorted(self._databases.items())),
             tables=_sort_by_identifier(self._tables),
             views=_sort_by_identifier(self._views),
+            functions=_sort_by_identifier(self._functions),
             dropped=dict(self._dropped),
             used_paths=frozenset(self._used_paths),
             corrections=self._corrections,
@@ -322,17 +194,19 @@ class CatalogBuilder:
             case ViewAltered(identifier=name, view_id=view_id, changes=changes):
                 view = self._existing_view(identifier_of(name), view_id)
                 self._alter_view(view, changes)
-            case IcebergViewUpdated(identifier=name, view_id=view_id, updates=updates):
-                view = self._existing_view(identifier_of(name), view_id)
-                iceberg = fold_view_updates(view.iceberg, updates)
-                self._views[view.identifier] = evolve(
-                    self._with_update_audit(view), schema=iceberg.definition, iceberg=iceberg
-                )
+            case IcebergViewUpdated():
+                self._update_iceberg_view(event)
             case ViewRenamed(source=source, destination=destination, view_id=view_id):
                 view = self._existing_view(identifier_of(source), view_id)
                 self._rename_entry(self._views, view, identifier_of(destination))
             case ViewDropped(identifier=name, view_id=view_id):
                 del self._views[self._existing_view(identifier_of(name), view_id).identifier]
+            case FunctionCreated():
+                self._create_function(event)
+            case FunctionAltered():
+                self._alter_function(event)
+            case FunctionDropped(identifier=name, function_id=function_id):
+                del self._functions[self._existing_function(name, function_id).identifier]
             case ValuesErased():
                 # The values are taken out of their files; no state holds them.
                 pass
@@ -355,6 +229,7 @@ class CatalogBuilder:
         self._databases = _clamp_audit_times(self._databases, latest)
         self._tables = _clamp_audit_times(self._tables, latest)
         self._views = _clamp_audit_times(self._views, latest)
+        self._functions = _clamp_audit_times(self._functions, latest)
         entries = {each.table_id: each.entry for each in self._dropped.values()}
         for table_id, entry in _clamp_audit_times(entries, latest).items():
             self._dropped[table_id] = evolve(self._dropped[table_id], entry=entry)
@@ -399,7 +274,8 @@ class CatalogBuilder:
 
     def _drop_database(self, name: str) -> None:
         self._existing_database(name)
-        inside = [str(each) for each in (*self._tables, *self._views) if each.database == name]
+        names = (*self._tables, *self._views, *self._functions)
+        inside = [str(each) for each in names if each.database == name]
         if inside:
             raise _contradiction_error(
                 f"database {name} is not empty: {sorted(inside)}; drop them first"
@@ -473,6 +349,36 @@ class CatalogBuilder:
         schema = apply_view_changes(view.schema, changes)
         self._views[view.identifier] = evolve(self._with_update_audit(view), schema=schema)
 
+    def _update_iceberg_view(self, event: IcebergViewUpdated) -> None:
+        view = self._existing_view(identifier_of(event.identifier), event.view_id)
+        iceberg = fold_view_updates(view.iceberg, event.updates)
+        self._views[view.identifier] = evolve(
+            self._with_update_audit(view), schema=iceberg.definition, iceberg=iceberg
+        )
+
+    def _create_function(self, event: FunctionCreated) -> None:
+        identifier = identifier_of(event.identifier)
+        self._existing_database(identifier.database)
+        if identifier in self._functions:
+            raise _contradiction_error(f"function {identifier} exists already; alter it instead")
+        entries = self._functions.values()
+        _refuse_duplicate_id(
+            "function", event.function_id, ((each.function_id, each.identifier) for each in entries)
+        )
+        self._functions[identifier] = FunctionEntry(
+            identifier,
+            event.function_id,
+            function_from_record(event.function),
+            self._creation_audit(),
+        )
+
+    def _alter_function(self, event: FunctionAltered) -> None:
+        entry = self._existing_function(event.identifier, event.function_id)
+        function = apply_function_changes(entry.function, event.changes)
+        self._functions[entry.identifier] = evolve(
+            self._with_update_audit(entry), function=function
+        )
+
     def _rename_entry(
         self, entries: dict[Identifier, _Named], entry: _Named, destination: Identifier
     ) -> None:
@@ -518,6 +424,15 @@ class CatalogBuilder:
         entry = self._views.get(identifier)
         if entry is None or entry.view_id != view_id:
             raise _contradiction_error(f"view {identifier} with id {view_id} does not exist")
+        return entry
+
+    def _existing_function(self, name: TableName, function_id: str) -> FunctionEntry:
+        identifier = identifier_of(name)
+        entry = self._functions.get(identifier)
+        if entry is None or entry.function_id != function_id:
+            raise _contradiction_error(
+                f"function {identifier} with id {function_id} does not exist"
+            )
         return entry
 
 

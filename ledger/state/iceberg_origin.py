@@ -174,9 +174,9 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
         main = self.refs.get(MAIN)
         return None if main is None else self.snapshots[main.snapshot_id]
 
-    @property
-    def manifest_folder(self) -> str:
+    def manifest_folder(self, own: str) -> str:
         """See `LedgerNumberedOrigin`."""
+        del own
         return self.location
 
     @property

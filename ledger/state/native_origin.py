@@ -154,9 +154,13 @@ class LedgerNumberedOrigin:
     has_branches: ClassVar[bool] = False
     """True where the ledger commits to branches of the table."""
 
-    @property
-    def manifest_folder(self) -> str:
-        """The folder whose manifests list files of the source; empty: the ledger lists all."""
+    def manifest_folder(self, own: str) -> str:
+        """Return the folder whose manifests list files of the source; empty: the ledger lists all.
+
+        Args:
+            own: The table's own folder.
+        """
+        del own
         return ""
 
     @property

@@ -14,7 +14,7 @@ from attrs import evolve
 from msgspec import UnsetType, field
 from msgspec.structs import replace
 
-from ledger.events.imported import ImportedPaimonTable, PaimonBranchUpdated
+from ledger.events.imported import ImportedPaimonTable, PaimonBranchUpdated, SchemaNamed
 from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot, Totals
@@ -23,26 +23,33 @@ from ledger.state.native_origin import (
     LedgerNumberedOrigin,
     ListedSchemas,
     OriginSnapshot,
+    SchemaChangeEffects,
     SnapshotState,
     abbreviate_ids,
 )
 from ledger.state.schema_record import StoredSchema, schema_of, stored_schema
-from ledger.state.snapshots import SnapshotTrail
+from ledger.state.snapshots import MAIN, SnapshotTrail
 
 UNKNOWN: Final = -1
 """Value of a count that the source does not give."""
+
+OWN_FOLDER: Final = "."
+"""Source and location of a table whose engines write into its own folder."""
 
 
 class PaimonOrigin(LedgerNumberedOrigin, ImportedOrigin, frozen=True, kw_only=True, tag="paimon"):
     """Origin of a table that was imported from Paimon: its schemas and snapshots there.
 
     Attributes:
-        location: Its folder there.
+        location: Its folder there, or `OWN_FOLDER`; see `folder`.
         schemas: By id.
         snapshots: Those that are not expired, by id.
         kept: Those that are expired and kept by tags, by id.
         added_in: The commit of the ledger that added each of both.
         branches: By name, the texts of each one's files, by path.
+        branch_added_in: By the name of a branch, the commit that created it or gave it the name.
+        rolled_back_in: By the name of a line, main or a branch, the last commit that removed its
+            newest snapshot, so that their ids are given again.
         promoted_in: The commit by which the ledger became its owner; -1 while it is mirrored.
         source_last_id: The last snapshot that its source gave; 0 for none, and while it is
             mirrored.
@@ -57,6 +64,8 @@ class PaimonOrigin(LedgerNumberedOrigin, ImportedOrigin, frozen=True, kw_only=Tr
     kept: dict[int, Snapshot] = field(default_factory=dict, name="taggedSnapshots")
     added_in: dict[int, int] = field(default_factory=dict, name="addedVersions")
     branches: dict[str, dict[str, str]] = field(default_factory=dict)
+    branch_added_in: dict[str, int] = field(default_factory=dict, name="branchVersions")
+    rolled_back_in: dict[str, int] = field(default_factory=dict, name="rolledBackVersions")
     promoted_in: int = field(default=-1, name="promotedVersion")
     source_last_id: int = field(default=0, name="sourceLastSnapshotId")
     sums: Totals = field(default=Totals(), name="totals")
@@ -80,10 +89,27 @@ class PaimonOrigin(LedgerNumberedOrigin, ImportedOrigin, frozen=True, kw_only=Tr
         """All snapshots that can be read, by id."""
         return {**self.kept, **self.snapshots}
 
-    @property
-    def manifest_folder(self) -> str:
+    def ids_given_since(self, line: str) -> int:
+        """Return the commit since which each snapshot id of a line is given once; 0 for the first.
+
+        A rollback gives ids again, and so does a new branch of the name of a dropped one.
+
+        Args:
+            line: The name of a branch, or main.
+        """
+        return max(self.rolled_back_in.get(line, 0), self.branch_added_in.get(line, 0))
+
+    def folder(self, own: str) -> str:
+        """Return the folder in which its engines write.
+
+        Args:
+            own: The table's own folder.
+        """
+        return own if self.location == OWN_FOLDER else self.location
+
+    def manifest_folder(self, own: str) -> str:
         """See `LedgerNumberedOrigin`."""
-        return self.location
+        return self.folder(own)
 
     @property
     def lists_files_since(self) -> int:
@@ -142,6 +168,14 @@ class PaimonOrigin(LedgerNumberedOrigin, ImportedOrigin, frozen=True, kw_only=Tr
         current = self.current
         is_listed = current is not None and self.lists_files(current.id)
         return self.sums if is_listed else paimon_totals(current)
+
+    def schema_change_effects(self, before: Schema, after: Schema) -> SchemaChangeEffects:
+        """Return the id of a changed schema, which Paimon numbers, of a table that engines own."""
+        del before
+        if self.is_promoted:
+            return SchemaChangeEffects((), after.id)
+        named = SchemaNamed(max(self.schemas) + 1)
+        return SchemaChangeEffects((named,), named.schema_id)
 
     def schema(self, schema_id: int) -> Schema:
         """Return one of the schemas.
@@ -251,9 +285,14 @@ class PaimonOrigin(LedgerNumberedOrigin, ImportedOrigin, frozen=True, kw_only=Tr
         )
 
     def without_snapshots(
-        self, snapshot_ids: Collection[int], tagged: Collection[int]
+        self, snapshot_ids: Collection[int], tagged: Collection[int], version: int
     ) -> PaimonOrigin:
         """Return the table without some snapshots, which a rollback removed.
+
+        Args:
+            snapshot_ids: The ids of the snapshots.
+            tagged: The ids of those that tags name.
+            version: The commit that removes them.
 
         Raises:
             InvalidChangeError: One does not exist.
@@ -263,11 +302,15 @@ class PaimonOrigin(LedgerNumberedOrigin, ImportedOrigin, frozen=True, kw_only=Tr
             if each not in readable_snapshots:
                 raise _contradiction_error(f"snapshot {each} does not exist and cannot be removed")
         gone = set(snapshot_ids)
-        return self._replace_snapshots(
+        rolled_back = self.rolled_back_in
+        if self.snapshots and max(self.snapshots) in gone:
+            rolled_back = {**rolled_back, MAIN: version}
+        left = self._replace_snapshots(
             {each: it for each, it in self.snapshots.items() if each not in gone},
             {each: it for each, it in self.kept.items() if each not in gone},
             tagged,
         )
+        return replace(left, rolled_back_in=rolled_back)
 
     def without_untagged_expired(self, tagged: Collection[int]) -> PaimonOrigin:
         """Return the table with only those expired snapshots that tags keep."""
@@ -291,20 +334,61 @@ class PaimonOrigin(LedgerNumberedOrigin, ImportedOrigin, frozen=True, kw_only=Tr
             },
         )
 
-    def with_branch_files(self, event: PaimonBranchUpdated) -> PaimonOrigin:
+    def with_branch_files(self, event: PaimonBranchUpdated, version: int) -> PaimonOrigin:
         """Return the table with a branch after an update of its files.
 
+        Args:
+            event: The update.
+            version: The commit that holds it.
+
         Raises:
-            InvalidChangeError: A file to remove does not exist.
+            InvalidChangeError: A file to remove does not exist, the branch of the former name does
+                not, or one of the new name does.
         """
-        files = dict(self.branches.get(event.branch_name, {}))
+        branches, renamed = dict(self.branches), event.renamed_from
+        if not isinstance(renamed, UnsetType):
+            if renamed not in branches or event.branch_name in branches:
+                raise _contradiction_error(
+                    f"branch {renamed} cannot be renamed to {event.branch_name}; there are "
+                    f"{sorted(branches)}"
+                )
+            branches[event.branch_name] = branches.pop(renamed)
+        files = dict(branches.get(event.branch_name, {}))
         for each in event.removed:
             if files.pop(each, None) is None:
                 raise _contradiction_error(f"branch {event.branch_name} has no {each} to remove")
         if not isinstance(event.added, UnsetType):
             files |= event.added
-        branches = {**self.branches, event.branch_name: files}
-        return replace(self, branches={name: each for name, each in branches.items() if each})
+        branches[event.branch_name] = files
+        branches = {name: each for name, each in branches.items() if each}
+        rolled_back = {
+            name: version
+            for name, before in self.branches.items()
+            if (after := branches.get(name, {})) is not before
+            and (newest := _newest_snapshot_path(before)) is not None
+            and after.get(newest) != before[newest]
+        }
+        rolled_back = {**self.rolled_back_in, **rolled_back}
+        added = dict.fromkeys(branches.keys() - self.branches.keys(), version)
+        added = {**self.branch_added_in, **added}
+        return replace(
+            self,
+            branches=branches,
+            branch_added_in={name: it for name, it in added.items() if name in branches},
+            rolled_back_in={
+                name: it for name, it in rolled_back.items() if name in branches or name == MAIN
+            },
+        )
+
+
+_SNAPSHOT_FILE: Final = "snapshot/snapshot-"
+
+
+def _newest_snapshot_path(files: Iterable[str]) -> str | None:
+    """Return the path of the newest snapshot of a branch's files; None without one."""
+    ids = (each.removeprefix(_SNAPSHOT_FILE) for each in files if each.startswith(_SNAPSHOT_FILE))
+    newest = max((int(each) for each in ids if each.isascii() and each.isdigit()), default=None)
+    return None if newest is None else f"{_SNAPSHOT_FILE}{newest}"
 
 
 def _clamp_snapshot_times(

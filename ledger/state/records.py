@@ -13,6 +13,7 @@ from msgspec import Raw, Struct, field
 
 from ledger.events import TableEvent
 from ledger.events.catalog import CatalogEvent, ViewRecord
+from ledger.events.functions import FunctionRecord
 from ledger.model.iceberg_layout import (
     FIRST_PARTITION_FIELD_ID,
     LazyPartitionSpecs,
@@ -29,11 +30,18 @@ from ledger.state.catalog import (
     CatalogState,
     DatabaseEntry,
     DroppedTable,
+    FunctionEntry,
     TableEntry,
     ViewEntry,
     identifier_sort_key,
 )
-from ledger.state.catalog_builder import CatalogBuilder, view_from_record, view_to_record
+from ledger.state.catalog_builder import CatalogBuilder
+from ledger.state.definitions import (
+    function_from_record,
+    function_to_record,
+    view_from_record,
+    view_to_record,
+)
 from ledger.state.delta_origin import DeltaOrigin
 from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.iceberg_view import IcebergView
@@ -49,7 +57,7 @@ from ledger.state.schema_record import (
 from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
 
-FOLD_VERSION = 2
+FOLD_VERSION = 3
 
 
 class _TableStateRecord(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
@@ -324,6 +332,14 @@ class _ViewRecord(_CatalogRecordBase, frozen=True, kw_only=True):
     iceberg: IcebergView | None = None
 
 
+class _FunctionRecord(_CatalogRecordBase, frozen=True, kw_only=True):
+    database: str
+    name: str
+    function_id: str
+    function: FunctionRecord
+    audit: _AuditRecord
+
+
 class _CatalogRecord(_CatalogRecordBase, frozen=True):
     version: int
     time_millis: int
@@ -340,6 +356,7 @@ class _CatalogRecord(_CatalogRecordBase, frozen=True):
     copied_from: str = ""
     keeps_outside: bool = field(default=False, name="hasSidecars")
     dropped: tuple[_DroppedTableRecord, ...] = ()
+    functions: tuple[_FunctionRecord, ...] = ()
 
 
 _SAME_IN_CATALOG = (
@@ -366,6 +383,8 @@ class CatalogStream:
         """Return the state's record as JSON; equal states give equal bytes."""
         tables = (state.tables[name] for name in sorted(state.tables, key=identifier_sort_key))
         views = (state.views[name] for name in sorted(state.views, key=identifier_sort_key))
+        named = sorted(state.functions, key=identifier_sort_key)
+        functions = (state.functions[name] for name in named)
         record = _CatalogRecord(
             **{name: getattr(state, name) for name in _SAME_IN_CATALOG},
             databases=tuple(_database_record(each) for _, each in sorted(state.databases.items())),
@@ -373,6 +392,7 @@ class CatalogStream:
             views=tuple(map(_view_record, views)),
             used_paths=tuple(sorted(state.used_paths)),
             dropped=tuple(map(_dropped_record, state.dropped.values())),
+            functions=tuple(map(_function_record, functions)),
         )
         return _CATALOG_ENCODER.encode(record)
 
@@ -386,6 +406,7 @@ class CatalogStream:
         tables = map(_table_from_record, read.tables)
         views = map(_view_from_record, read.views)
         dropped = map(_dropped_from_record, read.dropped)
+        functions = map(_function_from_record, read.functions)
         return CatalogState(
             **{name: getattr(read, name) for name in _SAME_IN_CATALOG},
             databases={each.name: _database_from_record(each) for each in read.databases},
@@ -393,6 +414,7 @@ class CatalogStream:
             views={each.identifier: each for each in views},
             used_paths=frozenset(read.used_paths),
             dropped={each.table_id: each for each in dropped},
+            functions={each.identifier: each for each in functions},
         )
 
     def decode_outline(self, record: bytes | memoryview) -> CatalogState:
@@ -490,4 +512,23 @@ def _view_from_record(record: _ViewRecord) -> ViewEntry:
         schema,
         _audit_from_record(record.audit),
         record.iceberg,
+    )
+
+
+def _function_record(entry: FunctionEntry) -> _FunctionRecord:
+    return _FunctionRecord(
+        database=entry.identifier.database,
+        name=entry.identifier.name,
+        function_id=entry.function_id,
+        function=function_to_record(entry.function),
+        audit=_audit_record(entry.audit),
+    )
+
+
+def _function_from_record(record: _FunctionRecord) -> FunctionEntry:
+    return FunctionEntry(
+        Identifier(record.database, record.name),
+        record.function_id,
+        function_from_record(record.function),
+        _audit_from_record(record.audit),
     )

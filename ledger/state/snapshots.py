@@ -32,7 +32,7 @@ def _value_or_none(value: T | UnsetType) -> T | None:
 
 
 def snapshot_of(event: ListingEvent, time_millis: int) -> Snapshot:
-    """Return the snapshot that an event made at that time.
+    """Return the snapshot that an event made at that time, or at the time that its engine gave it.
 
     A rollback is an OVERWRITE that restores older contents, as Paimon's "as latest" does.
     """
@@ -47,6 +47,8 @@ def snapshot_of(event: ListingEvent, time_millis: int) -> Snapshot:
             total_record_count=event.total_record_count,
             delta_record_count=event.delta_record_count,
         )
+    if isinstance(event, SnapshotCommitted) and not isinstance(event.time_millis, UnsetType):
+        time_millis = event.time_millis
     return Snapshot(
         id=event.snapshot_id,
         schema_id=event.schema_id,

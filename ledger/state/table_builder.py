@@ -35,6 +35,7 @@ from ledger.events.imported import (
     StatisticsSet,
     TableFactsSet,
 )
+from ledger.events.partitions import PartitionsUpdated
 from ledger.events.schema import (
     PartitionSpecUpdated,
     SchemaEvent,
@@ -297,6 +298,7 @@ class TableBuilder:
             case PaimonOrigin() as paimon:
                 if not paimon.is_promoted:
                     # The event that names the columns has assigned it.
+                    self._schema_millis = paimon.schemas[self._schema_id].time_millis
                     self._frozen_schema = None
                 else:
                     self._schema_id += 1
@@ -345,6 +347,8 @@ class TableBuilder:
                 return cls._fold_layout
             case PaimonBranchUpdated():
                 return cls._update_paimon_branch
+            case PartitionsUpdated():
+                return cls._check_partitions
             case DeltaFollowed():
                 return cls._fold_delta_sync
             case _:
@@ -375,12 +379,14 @@ class TableBuilder:
         match self._origin:
             case NativeOrigin() | DeltaOrigin():
                 self._refuse_iceberg_summary(event)
+                self._refuse_engine_time(event)
                 self._fold_ledger_snapshot(event, moment)
             case PaimonOrigin() as paimon:
                 self._refuse_iceberg_summary(event)
                 self._fold_paimon_snapshot(event, paimon, moment)
             case IcebergOriginBuilder() as iceberg:
                 self._refuse_if_mirrored(event, iceberg)
+                self._refuse_engine_time(event)
                 iceberg.commit(event, iceberg.schema_id, self.version, moment)
                 self._add_named_schema_ids(event.named_schema_ids)
             case _:
@@ -392,6 +398,14 @@ class TableBuilder:
             raise InvalidChangeError(
                 f"snapshot {event.snapshot_id} has Iceberg's summary in a table that was not "
                 "imported from Iceberg",
+                kind="ILLEGAL_STATE",
+            )
+
+    @staticmethod
+    def _refuse_engine_time(event: SnapshotCommitted | RolledBack | SchemaNamed) -> None:
+        if not isinstance(event, RolledBack) and event.time_millis is not UNSET:
+            raise InvalidChangeError(
+                f"{type(event).__name__} has a time of Paimon's in a table that is not from Paimon",
                 kind="ILLEGAL_STATE",
             )
 
@@ -570,6 +584,7 @@ class TableBuilder:
     ) -> None:
         match event:
             case SchemaNamed():
+                self._refuse_engine_time(event)
                 schema = self._schema
                 fields = tuple(schema.columns.values())
                 iceberg.name_schema(event, fields, schema.identifier_field_ids)
@@ -593,7 +608,8 @@ class TableBuilder:
         if isinstance(event, CurrentSchemaSet):
             self._schema = SchemaBuilder(paimon.schema(event.schema_id))
             return
-        named = self._schema.freeze(schema_id=event.schema_id, time_millis=moment)
+        named_at = moment if event.time_millis is UNSET else event.time_millis
+        named = self._schema.freeze(schema_id=event.schema_id, time_millis=named_at)
         self._origin = paimon.with_schema(named)
 
     @staticmethod
@@ -611,7 +627,9 @@ class TableBuilder:
             return
         self._refuse_if_ledger_owned(event, paimon)
         if isinstance(event, SnapshotsRemoved):
-            self._origin = paimon.without_snapshots(event.snapshot_ids, self._tagged_snapshot_ids())
+            self._origin = paimon.without_snapshots(
+                event.snapshot_ids, self._tagged_snapshot_ids(), self.version
+            )
         elif isinstance(event, SchemasRemoved):
             self._origin = paimon.without_schemas(event.schema_ids, self._schema_id)
         elif isinstance(event, TableFactsSet) and event.last_column_id is not UNSET:
@@ -630,7 +648,27 @@ class TableBuilder:
                 kind="ILLEGAL_STATE",
             )
         self._refuse_if_ledger_owned(event, self._origin)
-        self._origin = self._origin.with_branch_files(event)
+        self._origin = self._origin.with_branch_files(event, self.version)
+
+    def _check_partitions(self, event: PartitionsUpdated, _author: str, _moment: int) -> None:
+        """Reject partitions of a snapshot or branch that does not exist; sums are not state."""
+        if not isinstance(self._origin, PaimonOrigin):
+            raise InvalidChangeError(
+                "PartitionsUpdated is only valid in a table that was imported from Paimon",
+                kind="ILLEGAL_STATE",
+            )
+        self._refuse_if_ledger_owned(event, self._origin)
+        branch, snapshot_id = event.branch_name, event.snapshot_id
+        if not isinstance(branch, UnsetType):
+            if branch not in self._origin.branches:
+                raise InvalidChangeError(f"there is no branch {branch}, whose partitions changed")
+        elif not isinstance(snapshot_id, UnsetType) and (
+            snapshot_id not in self._origin.snapshots
+            or self._origin.added_in[snapshot_id] != self.version
+        ):
+            raise InvalidChangeError(
+                f"snapshot {snapshot_id} is not of version {self.version}, which has its partitions"
+            )
 
     def _tagged_snapshot_ids(self) -> set[int]:
         return {each.snapshot_id for each in self._tags.values()}
@@ -724,7 +762,8 @@ class TableBuilder:
             )
         retained = event.time_retained_millis
         kept_millis = None if retained is UNSET else retained
-        self._tags[event.tag_name] = Tag(event.tag_name, event.snapshot_id, moment, kept_millis)
+        created = moment if event.create_time_millis is UNSET else event.create_time_millis
+        self._tags[event.tag_name] = Tag(event.tag_name, event.snapshot_id, created, kept_millis)
         self._drop_unreadable_statistics()
 
     def _expire_snapshots(self, event: SnapshotsExpired, _author: str, _moment: int) -> None:

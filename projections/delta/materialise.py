@@ -764,6 +764,10 @@ class DeltaFiles:
             return DeltaProjection(table, renewing, DeltaPosition(), target).run(on_progress)
         return DeltaProjection(table, outputs, start, target).run(on_progress)
 
+    def engine_folder(self, table: TableHandle) -> None:
+        """Return None: only the ledger writes the files."""
+        del table
+
     def rebuild_reason(self, table: TableHandle, saved: DeltaPosition) -> RebuildReason | None:
         """Return the version of the older renderer that wrote the files; None if it is current."""
         del table

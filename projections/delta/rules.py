@@ -559,7 +559,7 @@ RULES = DeltaRules()
 def origin_problems(state: TableState) -> Iterator[Refusal]:
     """Yield the problem of a table imported from a format with manifests of its own."""
     origin = state.origin
-    if origin.manifest_folder:
+    if origin.manifest_folder(state.path):
         yield Refusal(
             "the table",
             f"it was imported from {origin.format_name.title()}, and what its engines committed "

@@ -9,8 +9,10 @@ from ledger.events import (
     ColumnAdded,
     DeltaFollowed,
     PaimonBranchUpdated,
+    PartitionChange,
     PartitionSpecUpdated,
     PartitionStatisticsSet,
+    PartitionsUpdated,
     RolledBack,
     SchemaRecord,
     SnapshotCommitted,
@@ -144,6 +146,36 @@ PAIMON_LIFE: tuple[tuple[TableEvent, ...], ...] = (
     (
         folds.snapshot(6, schema_id=4, base_manifest_list="p"),
         PaimonBranchUpdated(branch_name="dev", removed=("tag/tag-a",)),
+    ),
+    (
+        folds.snapshot(8, schema_id=4, base_manifest_list="q"),
+        PartitionsUpdated(
+            snapshot_id=8,
+            partitions=(
+                PartitionChange(
+                    spec={"day": "2024-01-01"},
+                    records=-2,
+                    size_in_bytes=-90,
+                    files=-1,
+                    last_file_creation_time=1_704_067_200_000,
+                    total_buckets=2,
+                ),
+            ),
+        ),
+        PartitionsUpdated(
+            partitions=(
+                PartitionChange(spec={"day": "2024-01-02"}, action="CREATE"),
+                PartitionChange(spec={"day": "2024-01-02"}, action="MARK_DONE"),
+            )
+        ),
+    ),
+    (
+        PaimonBranchUpdated(branch_name="prod", renamed_from="dev", added={"tag/tag-b": "{}"}),
+        SetOption("bucket", "4"),
+        e.SchemaNamed(5, time_millis=70),
+        folds.snapshot(9, schema_id=5, base_manifest_list="r", time_millis=80),
+        TagCreated(tag_name="copied", snapshot_id=9, create_time_millis=90),
+        TagReplaced(tag_name="kept", snapshot_id=8, create_time_millis=60),
     ),
 )
 """A table imported from Paimon, its creation first."""

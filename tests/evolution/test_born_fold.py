@@ -98,21 +98,29 @@ def test_paimons_ids_are_the_sources_and_come_again_after_its_rollback() -> None
     state = builder_of(life="paimon").freeze()
     origin = state.origin_of_kind(PaimonOrigin)
     assert state.snapshot is not None
-    assert (state.snapshot.id, state.snapshot.base_manifest_list) == (6, "p")
-    assert (state.schema.id, state.schema.names) == (4, ("day", "id"))
-    assert state.schema.options == {"bucket": "2"}
-    assert state.snapshot_ids == (6, 5, 3)
+    assert (state.snapshot.id, state.snapshot.base_manifest_list) == (9, "r")
+    assert (state.schema.id, state.schema.names) == (5, ("day", "id"))
+    assert state.schema.options == {"bucket": "4"}
+    assert state.snapshot_ids == (9, 8, 6, 5)
     assert not state.reachable(4)
-    assert origin.added_in == {3: 1, 5: 3, 6: 9}
-    assert origin.branches == {"dev": {"schema/schema-0": "{}"}}
+    assert origin.added_in == {5: 3, 6: 9, 8: 10, 9: 11}
+    assert origin.branches == {"prod": {"schema/schema-0": "{}", "tag/tag-b": "{}"}}
     assert origin.schema(3).highest_field_id == 7
     assert (state.is_mirrored, state.origin.source) == (True, "/lake/t")
 
 
 def test_an_expired_snapshot_of_paimons_goes_with_its_last_tag() -> None:
-    builder = builder_of(life="paimon")
+    builder = builder_of(9, "paimon")
     builder.commit(commit(builder.freeze().version + 1, TagDeleted(tag_name="kept")))
     assert builder.freeze().snapshot_ids == (6, 5)
+
+
+def test_times_that_paimon_gave_are_kept_beside_those_of_their_commits() -> None:
+    state = builder_of(life="paimon").freeze()
+    assert state.snapshot is not None
+    times = (state.schema.time_millis, state.snapshot.time_millis, state.effective_millis)
+    assert times == (70, 80, 1200)
+    assert [state.tags[each].create_time_millis for each in ("copied", "kept")] == [90, 60]
 
 
 def test_a_table_from_delta_counts_as_the_ledgers_own_tables_do_and_names_its_owner() -> None:

@@ -14,6 +14,7 @@ from ledger.events import (
     DeltaFollowed,
     IcebergEvent,
     PaimonBranchUpdated,
+    PartitionsUpdated,
     TableEvent,
     TablePromoted,
 )
@@ -45,7 +46,7 @@ FILES = {
 }
 OWN: dict[str, tuple[type, ...]] = {
     "iceberg": get_args(IcebergEvent),
-    "paimon": (PaimonBranchUpdated,),
+    "paimon": (PaimonBranchUpdated, PartitionsUpdated),
     "delta": (DeltaFollowed,),
     "promoted": (TablePromoted,),
 }
@@ -187,13 +188,21 @@ WRONG: dict[tuple[str, str], tuple[TableEvent, ...]] = {
     ("paimon", "a tag of nothing"): (n.TagCreated(tag_name="new", snapshot_id=4),),
     ("paimon", "a schema's id again"): (e.SchemaNamed(3),),
     ("paimon", "no such schema"): (e.CurrentSchemaSet(9),),
-    ("paimon", "the current schema goes"): (e.SchemasRemoved((4,)),),
+    ("paimon", "the current schema goes"): (e.SchemasRemoved((5,)),),
     ("paimon", "facts that are Iceberg's"): (e.TableFactsSet(format_version=3),),
     ("paimon", "no such snapshot"): (e.SnapshotsRemoved((7,)),),
     ("paimon", "no such ref"): (e.SnapshotRefRemoved("dev"),),
     ("paimon", "no such file of a branch"): (
-        PaimonBranchUpdated(branch_name="dev", removed=("tag/tag-b",)),
+        PaimonBranchUpdated(branch_name="prod", removed=("tag/tag-a",)),
     ),
+    ("paimon", "no such branch to rename"): (
+        PaimonBranchUpdated(branch_name="new", renamed_from="dev"),
+    ),
+    ("paimon", "a branch renamed to itself"): (
+        PaimonBranchUpdated(branch_name="prod", renamed_from="prod"),
+    ),
+    ("paimon", "partitions of an earlier snapshot"): (PartitionsUpdated(snapshot_id=6),),
+    ("paimon", "partitions of no branch"): (PartitionsUpdated(branch_name="dev"),),
     ("delta", "a version again"): (DeltaFollowed(delta_version=9, timestamp_millis=0),),
     ("delta", "another id for a column"): (
         DeltaFollowed(delta_version=10, timestamp_millis=0, columns={"id": 3}),

@@ -10,32 +10,43 @@ from hypothesis import strategies as st
 
 from ledger import (
     DataField,
+    FileFunctionDefinition,
+    Function,
+    FunctionFileResource,
     Identifier,
     LedgerError,
     RemoveOption,
     SetOption,
+    SqlFunctionDefinition,
     UpdateComment,
     ViewSchema,
 )
 from ledger.decide import (
     AlterDatabase,
+    AlterFunction,
     AlterView,
     CatalogIntent,
     CatalogRequest,
     CreateDatabase,
+    CreateFunction,
     CreateTable,
     CreateView,
     DropDatabase,
+    DropFunction,
     DropTable,
     DropView,
     RenameTable,
     RenameView,
 )
 from ledger.events import (
+    AddDefinition,
     AddDialect,
     CatalogEvent,
+    DropDefinition,
     DropDialect,
+    FunctionChange,
     SchemaRecord,
+    UpdateDefinition,
     UpdateDialect,
     ViewChange,
 )
@@ -70,6 +81,27 @@ views = st.builds(
     texts | st.none(),
     options,
 )
+definitions = st.builds(SqlFunctionDefinition, texts) | st.builds(
+    FileFunctionDefinition, st.just((FunctionFileResource("jar", "/a.jar"),)), texts
+)
+function_changes: st.SearchStrategy[FunctionChange] = st.one_of(
+    st.builds(SetOption, texts, texts),
+    st.builds(RemoveOption, texts),
+    st.builds(UpdateComment, texts | st.none()),
+    st.builds(AddDefinition, texts, definitions),
+    st.builds(UpdateDefinition, texts, definitions),
+    st.builds(DropDefinition, texts),
+)
+parameters = st.none() | st.just(()) | st.just((DataField(0, "id", IntType()),))
+functions = st.builds(
+    Function,
+    input_params=parameters,
+    return_params=parameters,
+    deterministic=st.booleans(),
+    definitions=st.dictionaries(texts, definitions),
+    comment=texts | st.none(),
+    options=options,
+)
 requests: st.SearchStrategy[CatalogRequest] = st.one_of(
     st.builds(CreateDatabase, databases, options),
     st.builds(AlterDatabase, databases, st.lists(texts, max_size=1).map(tuple), options),
@@ -82,6 +114,9 @@ requests: st.SearchStrategy[CatalogRequest] = st.one_of(
     st.builds(AlterView, identifiers, st.lists(changes, max_size=3).map(tuple)),
     st.builds(RenameView, identifiers, identifiers),
     st.builds(DropView, identifiers),
+    st.builds(CreateFunction, identifiers, ids, functions),
+    st.builds(AlterFunction, identifiers, st.lists(function_changes, max_size=3).map(tuple)),
+    st.builds(DropFunction, identifiers),
 )
 histories = st.lists(requests, max_size=25).map(
     lambda asked: history([CreateDatabase("a-x"), CreateDatabase("a"), *asked])
@@ -118,7 +153,8 @@ def history(asked: Sequence[CatalogRequest]) -> Commits:
 
 def in_order(state: CatalogState) -> str:
     """Return a text that shows the order of mappings, too."""
-    return repr((state.databases, state.tables, state.views, sorted(state.used_paths)))
+    named = state.databases, state.tables, state.views, state.functions
+    return repr((*named, sorted(state.used_paths)))
 
 
 @given(histories, st.data())

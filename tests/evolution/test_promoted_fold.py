@@ -6,6 +6,7 @@ import json
 
 import pytest
 from attrs import evolve
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from ledger import InvalidChangeError
@@ -92,6 +93,15 @@ def test_nothing_but_a_table_from_iceberg_has_its_summary_and_nobody_else_is_pro
         builder.commit(commit(1, own(1)))
     with pytest.raises(InvalidChangeError, match="follows no source"):
         folds.grown().commit(commit(1, PROMOTED))
+
+
+def test_only_a_table_from_paimon_has_times_of_its_engines() -> None:
+    with pytest.raises(InvalidChangeError, match="time of Paimon's"):
+        folds.grown().commit(commit(1, replace(own(1), summary=UNSET, time_millis=5)))
+    with pytest.raises(InvalidChangeError, match="time of Paimon's"):
+        grown(3).commit(commit(3, replace(own(OWN + 1), time_millis=5)))
+    with pytest.raises(InvalidChangeError, match="time of Paimon's"):
+        grown(2).commit(commit(2, SchemaNamed(schema_id=7, time_millis=5)))
 
 
 def test_a_table_from_delta_follows_no_more_once_it_is_promoted() -> None:

@@ -13,7 +13,7 @@ from ledger.files.runs import additions_still_live, check_file_content, run_rows
 from ledger.log import at_version
 from tests.files.building import Table, add, delete
 
-RUN = "t/_ledger/caches/2/files/00000000000000000000-00000000000000000100.parquet"
+RUN = "t/_ledger/caches/3/files/00000000000000000000-00000000000000000100.parquet"
 
 
 def replayed(table: Table, version: int) -> dict[str, FileChange]:
@@ -100,7 +100,7 @@ def test_a_difference_takes_what_comes_back_from_the_commit_that_added_it() -> N
 
 
 def test_runs_are_kept_at_boundaries_and_merged_by_eight(long_table: Table) -> None:
-    folder = "t/_ledger/caches/2/files/"
+    folder = "t/_ledger/caches/3/files/"
 
     kept = {
         tuple(map(int, each.removeprefix(folder).removesuffix(".parquet").split("-")))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ledger import DamagedLogError, FileChange, SetOption, StoreError, Table
 from ledger.files import store_changes
+from ledger.files.change_lists import change_references
 from ledger.history.garbage import (
     KEPT_MILLIS,
     OrphanedFile,
@@ -21,7 +22,6 @@ from ledger.history.garbage import (
     remove,
 )
 from ledger.history.verifying import Subject
-from ledger.history.verifying.subject import references
 from ledger.history.verifying.surroundings import CatalogedTables
 from ledger.stores import Durability, LocalStore, Store
 from ledger.table_handle import handle_of
@@ -87,7 +87,7 @@ def _remove_all(store: Store, keys: list[str]) -> None:
 
 def _named(table: Table) -> Iterator[str]:
     for commit in table.events():
-        for each in references(commit):
+        for each in change_references(commit):
             yield f"{handle_of(table).log.layout.root}/{each.path}"
 
 
@@ -319,10 +319,10 @@ def test_of_a_dropped_table_only_caches_go_and_only_after_seven_days(tmp_path: P
     span = f"{0:020d}-{100:020d}"
     assert gone == {
         left,
-        f"{root}/caches/2/keys/{span}.idx",
-        f"{root}/caches/2/filters/0-{0:020d}.flt",
-        f"{root}/caches/2/files/{span}.parquet",
-        f"{root}/caches/2/files/{span}.parquet.sha256",
+        f"{root}/caches/3/keys/{span}.idx",
+        f"{root}/caches/3/filters/0-{0:020d}.flt",
+        f"{root}/caches/3/files/{span}.parquet",
+        f"{root}/caches/3/files/{span}.parquet.sha256",
     }
 
 

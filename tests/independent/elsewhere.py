@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from typing import Any
 
 from tests.independent.replayer import (
@@ -312,6 +313,8 @@ class FromPaimon(Elsewhere):
         self.kept: dict[int, Doc] = {}
         self.added_in: dict[int, int] = {}
         self.branch_files: dict[str, dict[str, str]] = {}
+        self.rolled_back_in: dict[str, int] = {}
+        self.branch_added_in: dict[str, int] = {}
         self.state["tags"] = {}
 
     def fold(self, commit: Doc) -> None:
@@ -323,6 +326,10 @@ class FromPaimon(Elsewhere):
             for each in range(self.current + 1, self.state["schemaId"] + 1):
                 self.schemas[each] = self.all_of_it(each, self.state["schemaTime"])
             self.current = self.state["schemaId"]
+        elif self.promoted_in < 0 and commit["version"]:
+            events = [it for each in commit["transactions"] for it in each.get("events", [])]
+            if any(map(self.makes_schema, events)):
+                self.state["schemaTime"] = self.schemas[self.current]["schemaTime"]
         self.state["schemaId"] = self.current
 
     def promoteTable(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
@@ -343,7 +350,8 @@ class FromPaimon(Elsewhere):
     def assignSchemaId(self, event: Doc, moment: int, _commit: Doc) -> None:  # noqa: N802
         holds(event["schemaId"] not in self.schemas, "the schema is there")
         self.current = event["schemaId"]
-        self.schemas[self.current] = self.all_of_it(self.current, moment)
+        at = event.get("timeMillis", moment)
+        self.schemas[self.current] = self.all_of_it(self.current, at)
 
     def setCurrentSchema(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
         self.current = event["schemaId"]
@@ -369,7 +377,11 @@ class FromPaimon(Elsewhere):
             return
         holds(key not in self.snapshots and key not in self.kept, f"snapshot {key} is there")
         holds(event["schemaId"] in self.schemas, "its schema is not there")
-        self.snapshots[key] = {**event, "commitKind": commit_kind, "timeMillis": moment}
+        self.snapshots[key] = {
+            **event,
+            "commitKind": commit_kind,
+            "timeMillis": event.get("timeMillis", moment),
+        }
 
     def commitSnapshot(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
         self.take_snapshot(event, moment, event["commitKind"])
@@ -392,7 +404,9 @@ class FromPaimon(Elsewhere):
         self.state["earliest"] = event["earliestSnapshotId"]
         self.keep_tagged()
 
-    def removeSnapshots(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+    def removeSnapshots(self, event: Doc, _moment: int, commit: Doc) -> None:  # noqa: N802
+        if self.snapshots and max(self.snapshots) in event["snapshotIds"]:
+            self.rolled_back_in["main"] = commit["version"]
         for each in event["snapshotIds"]:
             holds((self.snapshots if each in self.snapshots else self.kept).pop(each), "not there")
         self.keep_tagged()
@@ -408,13 +422,41 @@ class FromPaimon(Elsewhere):
         there = {*self.snapshots, *self.kept}
         self.added_in = {key: each for key, each in self.added_in.items() if key in there}
 
-    def updateBranch(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+    def updateBranch(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
+        before = {name: newest_snapshot(files) for name, files in self.branch_files.items()}
+        self.take_branch_files(event, moment, commit)
+        for name, newest in before.items():
+            if newest_snapshot(self.branch_files.get(name, {})) < newest:
+                self.rolled_back_in[name] = commit["version"]
+        for name in self.branch_files.keys() - before.keys():
+            self.branch_added_in[name] = commit["version"]
+        for name in before.keys() - self.branch_files.keys():
+            del self.branch_added_in[name]
+            self.rolled_back_in.pop(name, None)
+
+    def take_branch_files(self, event: Doc, _moment: int, _commit: Doc) -> None:
+        if "renamedFrom" in event:
+            holds(event["branchName"] not in self.branch_files, "the branch is there")
+            self.branch_files[event["branchName"]] = self.branch_files.pop(event["renamedFrom"])
         files = self.branch_files.setdefault(event["branchName"], {})
         for each in event.get("removed", []):
             del files[each]
         files |= event.get("added", {})
         if not files:
             del self.branch_files[event["branchName"]]
+
+    def updatePartitions(self, event: Doc, _moment: int, commit: Doc) -> None:  # noqa: N802
+        """Partitions are no part of the state: only their snapshot or branch has to be there."""
+        if "branchName" in event:
+            holds(event["branchName"] in self.branch_files, "its branch is not there")
+        elif "snapshotId" in event:
+            holds(self.added_in[event["snapshotId"]] == commit["version"], "its snapshot is not")
+
+
+def newest_snapshot(files: dict[str, str]) -> int:
+    """Return the highest number of a branch's snapshot files; 0 without one."""
+    found = (re.fullmatch(r"snapshot/snapshot-([0-9]+)", each) for each in files)
+    return max((int(each[1]) for each in found if each), default=0)
 
 
 class FromDelta(Elsewhere):

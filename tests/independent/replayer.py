@@ -520,6 +520,7 @@ class Table:
         records, size, count, created = self.state["totals"]
         records += event["deltaRecordCount"]
         holds(event["totalRecordCount"] == records, "the total is another")
+        holds("timeMillis" not in event, "only snapshots of Paimon have a time of their own")
         size += event.get("deltaFileSizeInBytes", 0)
         count += event.get("deltaFileCount", 0)
         newest = [each for each in (created, event.get("lastFileCreationTime")) if each is not None]
@@ -653,7 +654,8 @@ class Table:
     def set_tag(self, event: Doc, moment: int) -> None:
         """Name a snapshot."""
         retained = event.get("timeRetainedMillis")
-        self.state["tags"][event["tagName"]] = [event["snapshotId"], moment, retained]
+        created = event.get("createTimeMillis", moment)
+        self.state["tags"][event["tagName"]] = [event["snapshotId"], created, retained]
         self.forget_statistics()
 
     def deleteTag(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
@@ -778,6 +780,7 @@ class Catalog:
         self.databases: dict[str, Doc] = {}
         self.tables: dict[Name, Doc] = {}
         self.views: dict[Name, Doc] = {}
+        self.functions: dict[Name, Doc] = {}
         self.dropped: dict[str, Doc] = {}
         self.paths: set[str] = set()
         self.place = self.ledger_id = self.copied_from = ""
@@ -818,7 +821,8 @@ class Catalog:
         database["updated"] = self.now
 
     def dropDatabase(self, event: Doc) -> None:  # noqa: N802
-        inside = [each for each in (*self.tables, *self.views) if each[0] == event["name"]]
+        names = (*self.tables, *self.views, *self.functions)
+        inside = [each for each in names if each[0] == event["name"]]
         holds(not inside, "the database is not empty")
         del self.databases[event["name"]]
 
@@ -903,6 +907,38 @@ class Catalog:
         entry = self.views.pop(full(event["identifier"]))
         holds(entry["viewId"] == event["viewId"], "another view has that name")
 
+    def createFunction(self, event: Doc) -> None:  # noqa: N802
+        name = full(event["identifier"])
+        holds(name[0] in self.databases and name not in self.functions, "the function is new")
+        function = copy.deepcopy(event["function"])
+        self.functions[name] = self.made(functionId=event["functionId"], function=function)
+
+    def alterFunction(self, event: Doc) -> None:  # noqa: N802
+        entry = self.functions[full(event["identifier"])]
+        holds(entry["functionId"] == event["functionId"], "another function has that name")
+        function, entry["updated"] = entry["function"], self.now
+        for each in event["changes"]:
+            match each["type"]:
+                case "setOption":
+                    function.setdefault("options", {})[each["key"]] = each["value"]
+                case "removeOption":
+                    function.get("options", {}).pop(each["key"], None)
+                case "updateComment":
+                    set_or_remove(function, "comment", each.get("comment"))
+                case "addDefinition" | "updateDefinition":
+                    definitions = function.setdefault("definitions", {})
+                    holds(
+                        (each["name"] in definitions) == (each["type"] != "addDefinition"),
+                        "no such definition",
+                    )
+                    definitions[each["name"]] = each["definition"]
+                case "dropDefinition":
+                    del function["definitions"][each["name"]]
+
+    def dropFunction(self, event: Doc) -> None:  # noqa: N802
+        entry = self.functions.pop(full(event["identifier"]))
+        holds(entry["functionId"] == event["functionId"], "another function has that name")
+
     def eraseValues(self, event: Doc) -> None:  # noqa: N802
         holds(event["values"] >= event["transactions"] > 0, "erases nothing")
 
@@ -912,7 +948,8 @@ class Catalog:
         self.corrections.append({"version": self.version, "trueTimeMillis": latest})
         self.effective_millis = min(self.effective_millis, latest)
         gone = [each["entry"] for each in self.dropped.values()]
-        for each in (*self.databases.values(), *self.tables.values(), *self.views.values(), *gone):
+        named = (self.databases, self.tables, self.views, self.functions)
+        for each in (*(entry for entries in named for entry in entries.values()), *gone):
             for key in ("created", "updated"):
                 each[key] = [min(each[key][0], latest), each[key][1]]
 

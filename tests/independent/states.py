@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
@@ -70,7 +71,8 @@ OF_ICEBERG: Doc = {
     "ledgerSnapshotIds": NO_LIST,
 }
 OF_PAIMON: Doc = {
-    **dict.fromkeys(("snapshots", "taggedSnapshots", "addedVersions", "branches"), NO_MAP),
+    **dict.fromkeys(("snapshots", "taggedSnapshots", "addedVersions"), NO_MAP),
+    **dict.fromkeys(("branches", "branchVersions", "rolledBackVersions"), NO_MAP),
     "promotedVersion": -1,
     "sourceLastSnapshotId": 0,
     "totals": {
@@ -97,8 +99,12 @@ OF_CATALOGS: Doc = {
     **dict.fromkeys(("ledgerId", "copiedFrom"), ""),
     "hasSidecars": False,
     "dropped": [],
+    "functions": [],
 }
 """Default values that a record leaves out, in the order of its keys."""
+OF_FUNCTIONS = (
+    *("inputParams", "returnParams", "deterministic", "definitions", "comment", "options"),
+)
 ICEBERG_SNAPSHOT = (
     *("sequence-number", "snapshot-id", "parent-snapshot-id", "timestamp-ms", "summary"),
     *("manifest-list", "manifests", "schema-id", "first-row-id", "added-rows", "key-id"),
@@ -354,6 +360,8 @@ def of_paimon(table: FromPaimon) -> Doc:
         "taggedSnapshots": {key: of_snapshot(each) for key, each in table.kept.items()},
         "addedVersions": table.added_in,
         "branches": table.branch_files,
+        "branchVersions": table.branch_added_in,
+        "rolledBackVersions": table.rolled_back_in,
         "promotedVersion": table.promoted_in,
         "sourceLastSnapshotId": table.last_followed,
         "totals": of_totals(table.state["totals"]),
@@ -384,6 +392,7 @@ def of_catalog(catalog: Catalog) -> Doc:
         "copiedFrom": catalog.copied_from,
         "hasSidecars": catalog.is_outside,
         "dropped": [*map(of_dropped, catalog.dropped.values())],
+        "functions": [of_function(name, it) for name, it in sorted(catalog.functions.items())],
     }
     return less(found, OF_CATALOGS)
 
@@ -438,3 +447,16 @@ def of_view(name: tuple[str, str], entry: Doc) -> Doc:
     schema = in_order(("fields", "query", "dialects", "comment", "options"), schema)
     kept = less(schema, {"dialects": {}, "options": {}})
     return {**named, "schema": kept, "audit": audit(entry)}
+
+
+def of_function(name: tuple[str, str], entry: Doc) -> Doc:
+    """Return the record of a function."""
+    function = copy.deepcopy(entry["function"])
+    for key in ("inputParams", "returnParams"):
+        if key in function:
+            function[key] = [*map(of_field, function[key])]
+    for key in ("definitions", "options"):
+        function[key] = dict(sorted(function.get(key, {}).items()))
+    kept = less(in_order(OF_FUNCTIONS, function), {"definitions": {}, "options": {}})
+    named = {"database": name[0], "name": name[1], "functionId": entry["functionId"]}
+    return {**named, "function": kept, "audit": audit(entry)}

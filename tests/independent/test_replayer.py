@@ -21,7 +21,7 @@ from ledger import (
     SetOption,
     Table,
 )
-from ledger.events import AddDialect
+from ledger.events import AddDefinition, AddDialect, DropDefinition, UpdateDefinition
 from ledger.model import BlobMetadata, type_from_json
 from ledger.model.types import ArrayType, MapType, RowType, VarCharType
 from ledger.stores import LocalStore
@@ -54,6 +54,7 @@ from tests.projections.iceberg.test_served_views import batch, location
 DATA = Path(__file__).parents[1] / "data"
 ICEBERG_ALONE = {"ledger.formats": "iceberg"}
 COMMITS = 150
+SQL = ledger.SqlFunctionDefinition("a * b")
 ROW = type_from_json(
     {
         "type": "ROW",
@@ -151,6 +152,12 @@ def a_life(lake: Ledger, seed: int) -> None:
     lake.create_view("db.x", view)
     lake.alter_view("db.v", [SetOption("k", "1"), AddDialect("spark", "SELECT 2")])
     engines_change_views(lake)
+    lake.create_function("db.v", ledger.Function(input_params=start_schema().fields))
+    lake.alter_function("db.v", [SetOption("k", "1"), AddDefinition("spark", SQL)])
+    lake.alter_function("db.v", [UpdateDefinition("spark", ledger.FileFunctionDefinition())])
+    lake.create_function("db.f", ledger.Function(definitions={"spark": SQL}))
+    lake.alter_function("db.f", [DropDefinition("spark")])
+    lake.drop_function("db.f")
     lake.rename_view("db.v", "db.w")
     lake.drop_view("db.x")
     table = lake.create_table("db.t", COLUMNS)

@@ -13,15 +13,24 @@ import msgspec
 import pytest
 
 import ledger
-from ledger import SetOption
+from ledger import (
+    FileFunctionDefinition,
+    RemoveOption,
+    SetOption,
+    SqlFunctionDefinition,
+    UpdateComment,
+)
 from ledger.events import (
+    AddDefinition,
     BranchBase,
     CatalogEvent,
     ClockCorrected,
     ColumnAdded,
     ColumnDropped,
     ColumnUndropped,
+    DropDefinition,
     FormatRulesRaised,
+    FunctionRecord,
     SchemaRecord,
     SnapshotRefRemoved,
     SnapshotRefSet,
@@ -156,6 +165,11 @@ OWN: tuple[TableEvent | tuple[TableEvent, ...], ...] = (
     ColumnAdded(("more",), "INT", field_id=2),
 )
 PROMOTED = (*PROMOTED_LIFE[:4], ClockCorrected(first_version=1, true_time_millis=120))
+AREA = FunctionRecord(
+    input_params=(ID,),
+    definitions={"z": SqlFunctionDefinition("1"), "a": FileFunctionDefinition()},
+    options={"z": "1", "a": "2"},
+)
 SEEN = c.ViewRecord(fields=(ID,), query="q", dialects={"z": "1", "a": "2"})
 CATALOG: tuple[CatalogEvent | tuple[CatalogEvent, ...], ...] = (
     c.DatabaseCreated(name="first", path="first.db"),
@@ -163,6 +177,19 @@ CATALOG: tuple[CatalogEvent | tuple[CatalogEvent, ...], ...] = (
     (
         created((ID,), 0),
         c.ViewCreated(identifier=TableName("db", "v"), view_id="v", schema=SEEN),
+        c.FunctionCreated(identifier=TableName("db", "v"), function_id="f", function=AREA),
+        c.FunctionCreated(identifier=TableName("db", "g"), function_id="g", function=AREA),
+        c.FunctionAltered(
+            identifier=TableName("db", "v"),
+            function_id="f",
+            changes=(
+                UpdateComment("b"),
+                AddDefinition("m", SqlFunctionDefinition("2")),
+                DropDefinition("a"),
+                RemoveOption("z"),
+            ),
+        ),
+        c.FunctionDropped(identifier=TableName("db", "g"), function_id="g"),
     ),
     ClockCorrected(first_version=0, true_time_millis=150),
     c.PlaceAliased("s3://b/lake"),

@@ -17,6 +17,7 @@ from pyarrow import parquet
 import ledger
 from ledger import (
     FileChange,
+    Function,
     Ledger,
     LedgerError,
     RenameColumn,
@@ -65,6 +66,8 @@ OF_LEDGERS: Reads = {
     "events": each(lambda it: it.events()),
     "find_commit": lambda it: it.find_commit("id-there"),
     "find_everywhere": lambda it: it.find_everywhere("id-there"),
+    "function": lambda it: it.function("shop.area"),
+    "functions": lambda it: it.functions("shop"),
     "history": lambda it: it.history(),
     "is_begun": lambda it: it.is_begun,
     "is_erasable": lambda it: it.is_erasable,
@@ -147,6 +150,7 @@ WRITERS = {
     *("project", "replace_sort_order", "replace_tag", "revert", "rollback", "sql"),
     *("set_partition_statistics", "set_statistics", "undo", "update_schema"),
     *("start_serving", "stop_serving", "plan_serving", "plan_stop_serving"),
+    *("create_function", "alter_function", "drop_function"),
     *("undrop_table", "upgrade", "update_spec", "create", "delete", "fast_forward", "reset"),
 }
 OF_WHAT_THEY_ARE_GIVEN = {
@@ -202,6 +206,7 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lake = ledger.open(root, author="ann")
     lake.create_database("shop", commit_id="id-there")
     lake.create_view("shop.seen", ViewSchema(fields=(), query="SELECT 1"))
+    lake.create_function("shop.area", Function())
     schema = Schema.of({"id": "INT", "day": "INT"}, options={"ledger.formats": "iceberg"})
     table = lake.create_table("shop.orders", schema)
     file = root / "shop.db" / "orders" / "real.parquet"

@@ -26,7 +26,7 @@ _COMMANDS = {
     "overwrite": ("commands.files", "Replace the live files of a table or of matching partitions."),
     "delete-files": ("commands.files", "Remove live files from a table as one snapshot; deletes nothing on disk."),
     "rollback": ("commands.refs", "Restore a snapshot's contents as a new snapshot; keeps history and schema."),
-    "ls": ("commands.show", "List databases, tables and views."),
+    "ls": ("commands.show", "List databases, tables, views and functions."),
     "show": ("commands.show", "Show a table at any instant: columns with field ids, options, snapshot, totals, tags."),
     "head": ("commands.show", "Show the first rows of a table at any instant, read with PyIceberg."),
     "log": ("commands.log", "Show the commit history of a table, a database or the catalog, newest first."),

@@ -56,7 +56,7 @@ def ls(
     ] = False,
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """List databases, tables and views.
+    """List databases, tables, views and functions.
 
     Example:
         lakeledger ls
@@ -117,23 +117,30 @@ def _files_of_dropped(dropped: DroppedTable) -> str:
 
 
 def listed(lake: Ledger, databases: list[str], screen: Screen) -> None:
-    """Print the tables and views of databases.
+    """Print the tables, views and functions of databases.
 
     Raises:
         NotFoundError: A database does not exist; the message names similar ones.
     """
-    found = {each: (lake.tables(each), lake.views(each)) for each in databases}
+    found = {
+        each: {
+            "table": lake.tables(each),
+            "view": lake.views(each),
+            "function": lake.functions(each),
+        }
+        for each in databases
+    }
     document = {
         "url": lake.url,
         "databases": [
-            {"name": name, "tables": tables, "views": views}
-            for name, (tables, views) in found.items()
+            {"name": name, **{f"{kind}s": names for kind, names in inside.items()}}
+            for name, inside in found.items()
         ],
     }
 
     def rows() -> Iterator[tuple[Cell, ...]]:
-        for name, (tables, views) in found.items():
-            kinds = [("table", each) for each in tables] + [("view", each) for each in views]
+        for name, inside in found.items():
+            kinds = [(kind, each) for kind, names in inside.items() for each in names]
             for kind, each in kinds or [("", "(empty)")]:
                 yield name, each, kind
 

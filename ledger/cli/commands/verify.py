@@ -23,10 +23,10 @@ from cyclopts import Parameter
 from ledger.cli.options import LedgerFlags, tables_of
 from ledger.cli.output import Screen, progress_reports
 from ledger.following.files import freshness
-from ledger.formats import having, part
+from ledger.formats import having, part, part_if_any
 from ledger.history.older import state_at_snapshot
 from ledger.history.verifying.spans import Workers
-from ledger.history.verifying.subject import REPAIR, Expected, Finding, Subject
+from ledger.history.verifying.subject import FROM_BACKUP, REPAIR, Expected, Finding, Subject
 from ledger.history.verifying.surroundings import (
     CatalogedTable,
     CatalogedTables,
@@ -180,6 +180,8 @@ class _VerificationRun:
             )
             for finding in looking.problems(state, progress):
                 self._record_finding(subject, finding)
+            for finding in _engine_findings(table, state):
+                self._record_finding(subject, finding)
 
     def _verify_stream(
         self,
@@ -269,7 +271,7 @@ def verify(
     data: Annotated[
         bool,
         _Flag,
-        Parameter(help="Also check data files: existence, size and row count."),
+        Parameter(help="Also check data files, and what engines reported."),
     ] = False,
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
@@ -284,6 +286,9 @@ def verify(
     Changes nothing without --repair, which restores derived files, and missing commit files byte
     for byte from segments. It never rewrites a log. A long log is verified by as many processes as
     there are processors.
+
+    With --data, it checks the existence, size and row count of data files too, and compares the
+    statistics that engines reported with the manifests that they wrote.
 
     The last lines are the heads. Store them elsewhere: a truncated or fully rewritten log is only
     detected by comparison with such a head (--expect VERSION:sha256:HEX, or sha256:HEX).
@@ -422,6 +427,26 @@ def differences(table: TableHandle) -> Iterator[tuple[str, list[Finding]]]:
             yield name, [Finding("unfinished", f"{name}: {error.message}", where, None, advice)]
             continue
         yield name, list(_format_findings(name, found))
+
+
+def _engine_findings(table: TableHandle, state: TableState) -> Iterator[Finding]:
+    """Yield the findings where reports of a table's engines contradict their manifests."""
+    if state.lists_files:
+        return
+    problems_of = part_if_any(state.origin.format_name, "engine_problems")
+    if problems_of is None:
+        return
+    try:
+        for problem in problems_of(table, state):
+            yield Finding("data", problem, "", state.version, _ENGINES)
+    except LedgerError as error:
+        yield Finding("data", error.message, table.location, None, FROM_BACKUP)
+
+
+_ENGINES: Final = (
+    "the manifests are what engines read; find the commit whose statistics are wrong by "
+    "lakeledger log, and correct its engine"
+)
 
 
 def rebuild(table: TableHandle, name: str) -> None:

@@ -37,7 +37,7 @@ from ledger.decide.recorded_values import (
 )
 from ledger.decide.snapshots import is_read_by_name
 from ledger.events.commit import Commit, Transaction
-from ledger.events.snapshots import ListingEvent, RolledBack
+from ledger.events.snapshots import ListingEvent, RolledBack, SnapshotCommitted
 from ledger.files.live import file_key
 from ledger.history.verifying.subject import CommitColumns, Finding, Listed, Listings, Subject
 from ledger.log.codec import digest, encode, encode_commits
@@ -662,9 +662,14 @@ class UniqueNameHashes:
         hashes = hash_keys([commit_id_key(each.id) for each in transactions])
         named = [*zip(hashes, versions, strict=True)]
         snapshots = _snapshot_keys(listings)
-        snapshot_hashes = hash_keys([key for _, key in snapshots])
-        self.once.extend(hashes + snapshot_hashes)
-        named += zip(snapshot_hashes, (version for version, _ in snapshots), strict=True)
+        snapshot_hashes = hash_keys([key for _, key, _ in snapshots])
+        self.once.extend(hashes)
+        self.once.extend(
+            found
+            for found, (_, _, is_unique) in zip(snapshot_hashes, snapshots, strict=True)
+            if is_unique
+        )
+        named += zip(snapshot_hashes, (version for version, _, _ in snapshots), strict=True)
         return named + self._add_file_hashes(columns, listings, normalize_paths)
 
     def _add_file_hashes(
@@ -692,16 +697,21 @@ def _branch_file_hashes(listings: Listings) -> Iterator[tuple[int, int]]:
         yield hash_key(file_key(each.path, branch)), version
 
 
-def _snapshot_keys(listings: Listings) -> list[tuple[int, str]]:
-    """Return the version and key of each snapshot of the commits."""
+def _snapshot_keys(listings: Listings) -> list[tuple[int, str, bool]]:
+    """Return the version and key of each snapshot of the commits, and whether that is unique."""
     return [
-        (version, key)
+        (version, key, not _is_of_engine(event))
         for version, (event, _) in zip(listings.versions, listings.listed, strict=True)
         # A snapshot with this identifier has no key.
         if event.commit_identifier != BATCH_COMMIT_IDENTIFIER
         and not isinstance(event, RolledBack)
         and (key := event.key) is not None
     ]
+
+
+def _is_of_engine(event: ListingEvent) -> bool:
+    """Return whether an engine of Paimon made a snapshot: after a rollback it repeats keys."""
+    return isinstance(event, SnapshotCommitted) and isinstance(event.time_millis, int)
 
 
 def suspicious_hashes(once: Hashes, files: Hashes) -> tuple[set[int], set[int]]:
@@ -771,5 +781,5 @@ def _unique_keys_of(commit: Commit[Any], listed: Listed) -> Iterator[tuple[str, 
         yield commit_id_key(transaction.id), f"the commit id {excerpt(transaction.id)}"
     for event, _ in listed:
         key = None if isinstance(event, RolledBack) else event.key
-        if key is not None:
+        if key is not None and not _is_of_engine(event):
             yield key, f"the snapshot's key {excerpt(key)}"

@@ -25,6 +25,7 @@ from attrs import define, evolve, field, frozen
 
 from ledger.decide.recorded_values import path_problems
 from ledger.events.commit import Commit
+from ledger.events.partitions import PartitionsUpdated
 from ledger.events.snapshots import RolledBack
 from ledger.files.runs import Placed
 from ledger.history.verifying.caches import Caches, Tile, is_merged_tile, tile_ending_at
@@ -37,6 +38,7 @@ from ledger.history.verifying.commits import (
     all_fit,
     numbers_out_of_range,
 )
+from ledger.history.verifying.partitions import partition_list_problems
 from ledger.history.verifying.subject import CommitColumns, Finding, Listed, Listings, Subject
 from ledger.log.checkpoints import Head
 from ledger.log.key_index import KeyIndex
@@ -226,6 +228,7 @@ class SpanVerification(Generic[S, E]):
         if self._live is None:
             return [()] * len(columns.commits)
         live = self._live
+        self._check_partition_lists(columns, report)
         with suppress(LedgerError):
             return columns.listed(live)
         found: list[Listed] = []
@@ -239,6 +242,22 @@ class SpanVerification(Generic[S, E]):
             if is_whole:
                 found.append(some)
         return found
+
+    def _check_partition_lists(self, columns: CommitColumns, report: SpanReport[E]) -> None:
+        """Report change files of partitions that are damaged or hold an invalid number."""
+        if PartitionsUpdated not in columns.kinds:
+            return
+        log = self._subject.log
+        for commit in columns.commits:
+            try:
+                problem = next(partition_list_problems(log.store, log.layout, commit), None)
+            except LedgerError as error:
+                report.findings.append((True, finding_for_error(self._subject, commit, error)))
+                continue
+            if problem is not None:
+                report.findings.append(
+                    (False, contradiction(self._subject, commit.version, problem))
+                )
 
 
 def finding_for_error(

@@ -10,7 +10,7 @@ from attrs import field, frozen
 from msgspec import UNSET
 
 from ledger.events.commit import Commit, Transaction
-from ledger.events.snapshots import BranchCommitted, ChangesReference, ListingEvent
+from ledger.events.snapshots import BranchCommitted, ListingEvent
 from ledger.files.live import LiveFiles
 from ledger.files.runs import Placed
 from ledger.locations import FileNames
@@ -82,14 +82,6 @@ class Subject(Generic[S, E]):
             live = LiveFiles(log)
             log.set_cache_hooks(live.keys_of, live.save)
         return log
-
-
-def references(commit: Commit[Any]) -> Iterator[ChangesReference]:
-    """Yield the references to change files in a commit."""
-    for transaction in commit.transactions:
-        for event in transaction.events:
-            if isinstance(event, ListingEvent) and event.changes is not UNSET:
-                yield event.changes
 
 
 Listed = Sequence[tuple[ListingEvent, tuple[FileChange, ...]]]
