@@ -17,6 +17,7 @@ from __future__ import annotations
 from projections.dlf.keys import Style
 from projections.dlf.objects import (
     ApiInstant,
+    GetFunctionResponse,
     GetTableResponse,
     GetViewResponse,
     Partition,
@@ -24,15 +25,22 @@ from projections.dlf.objects import (
 )
 from projections.dlf.reading import read
 from projections.dlf.rendering import render
-from projections.dlf.table_views import get_table_response, get_view_response, table_snapshot
+from projections.dlf.table_views import (
+    get_function_response,
+    get_table_response,
+    get_view_response,
+    table_snapshot,
+)
 
 __all__ = [
     "ApiInstant",
+    "GetFunctionResponse",
     "GetTableResponse",
     "GetViewResponse",
     "Partition",
     "Style",
     "TableSnapshot",
+    "get_function_response",
     "get_table_response",
     "get_view_response",
     "read",

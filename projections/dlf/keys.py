@@ -14,7 +14,10 @@ import msgspec
 
 import projections.dlf.objects as dlf
 from ledger.events.catalog import ViewChange
+from ledger.events.commit import kind_of
+from ledger.events.functions import FunctionChange
 from ledger.events.schema import AddColumn, Move, SchemaChange, UpdateColumnPosition
+from ledger.model.functions import FunctionDefinition, FunctionFileResource
 from ledger.model.names import Identifier
 from ledger.model.schema import Schema, ViewSchema
 from ledger.model.snapshot import Snapshot
@@ -195,24 +198,19 @@ VIEWS: frozenset[type] = frozenset(
 VALUES: frozenset[type] = frozenset({Schema, ViewSchema, Snapshot})
 """The model's own values that are objects of the page, rendered key by key."""
 
-CHANGES: frozenset[type] = frozenset({*get_args(SchemaChange), *get_args(ViewChange)})
-"""The ledger's own records of changes to a table or a view."""
+CHANGES: frozenset[type] = frozenset(
+    {*get_args(SchemaChange), *get_args(ViewChange), *get_args(FunctionChange)}
+)
+"""The ledger's own records of changes to a table, a view or a function."""
 
-RENDERED: frozenset[type] = VIEWS | VALUES | CHANGES | {Identifier, Move}
-"""The classes rendered key by key; data types, columns and instants have other forms."""
-
-DEFINITIONS: dict[str, type] = {
-    "file": dlf.FileFunctionDefinition,
-    "sql": dlf.SqlFunctionDefinition,
-    "lambda": dlf.LambdaFunctionDefinition,
-}
+DEFINITIONS: dict[str, type] = {kind_of(each): each for each in get_args(FunctionDefinition)}
 """Definitions of functions by their `type`, equal in both styles."""
 
-_FUNCTION_CHANGES: dict[type, str] = {
-    dlf.AddDefinition: "addDefinition",
-    dlf.UpdateDefinition: "updateDefinition",
-    dlf.DropDefinition: "dropDefinition",
-}
+FUNCTION_PARTS: frozenset[type] = frozenset({*get_args(FunctionDefinition), FunctionFileResource})
+"""The ledger's own records of a function's definitions."""
+
+RENDERED: frozenset[type] = VIEWS | VALUES | CHANGES | FUNCTION_PARTS | {Identifier, Move}
+"""The classes rendered key by key; data types, columns and instants have other forms."""
 
 
 def change_tag(kind: type) -> str | None:
@@ -223,10 +221,7 @@ def change_tag(kind: type) -> str | None:
         >>> change_tag(AddColumn)
         'addColumn'
     """
-    if kind in CHANGES:
-        record: Any = kind
-        return str(record.__struct_config__.tag)
-    return _FUNCTION_CHANGES.get(kind)
+    return kind_of(kind) if kind in CHANGES else None
 
 
 def changes_by_tag(union: object) -> dict[str, type]:

@@ -19,7 +19,9 @@ from collections.abc import Mapping
 from attrs import field, frozen
 
 from ledger.events.catalog import ViewChange
-from ledger.events.schema import RemoveOption, SchemaChange, SetOption, UpdateComment
+from ledger.events.functions import FunctionChange
+from ledger.events.schema import SchemaChange
+from ledger.model.functions import FunctionDefinition
 from ledger.model.instant import SnapshotInstant, TagInstant
 from ledger.model.names import Identifier
 from ledger.model.schema import Schema, ViewSchema
@@ -90,76 +92,6 @@ class ListDatabasesResponse(Page):
     """Names of databases."""
 
     databases: tuple[str, ...] = ()
-
-
-@frozen
-class FunctionFileResource:
-    """A file that holds a function's code, such as a jar."""
-
-    resource_type: str
-    uri: str
-
-
-@frozen
-class FileFunctionDefinition:
-    """A function in a class of files of code."""
-
-    file_resources: tuple[FunctionFileResource, ...]
-    language: str | None = None
-    class_name: str | None = None
-    function_name: str | None = None
-
-
-@frozen
-class SqlFunctionDefinition:
-    """A function as an SQL expression.
-
-    Example:
-        >>> AddDefinition("trino", SqlFunctionDefinition("length * width")).definition
-        SqlFunctionDefinition(definition='length * width')
-    """
-
-    definition: str
-
-
-@frozen
-class LambdaFunctionDefinition:
-    """A function as an expression of a programming language."""
-
-    definition: str
-    language: str | None = None
-
-
-FunctionDefinition = FileFunctionDefinition | SqlFunctionDefinition | LambdaFunctionDefinition
-
-
-@frozen
-class AddDefinition:
-    """Add a function's definition for one more engine."""
-
-    name: str
-    definition: FunctionDefinition
-
-
-@frozen
-class UpdateDefinition:
-    """Replace a function's definition for an engine."""
-
-    name: str
-    definition: FunctionDefinition
-
-
-@frozen
-class DropDefinition:
-    """Drop a function's definition for an engine."""
-
-    name: str
-
-
-FunctionChange = (
-    SetOption | RemoveOption | UpdateComment | AddDefinition | UpdateDefinition | DropDefinition
-)
-"""A change of a function."""
 
 
 @frozen(kw_only=True)

@@ -29,8 +29,10 @@ from cattrs.gen import make_dict_structure_fn
 
 from ledger.decide.change_json import schema_change_from_json
 from ledger.events.catalog import ViewChange
+from ledger.events.functions import FunctionChange
 from ledger.events.schema import Move, SchemaChange, UpdateColumnPosition
 from ledger.model.errors import InvalidChangeError, InvalidInputError, InvalidTypeError
+from ledger.model.functions import FunctionDefinition
 from ledger.model.instant import SnapshotInstant, TagInstant
 from ledger.model.messages import is_utf8_encodable
 from ledger.model.names import Identifier
@@ -42,6 +44,7 @@ from ledger.model.types.wire import field_from_json, type_from_json
 from projections.dlf.keys import (
     CHANGES,
     DEFINITIONS,
+    FUNCTION_PARTS,
     VALUES,
     VIEWS,
     camel_case,
@@ -51,8 +54,6 @@ from projections.dlf.keys import (
 from projections.dlf.objects import (
     ApiInstant,
     ErrorResponse,
-    FunctionChange,
-    FunctionDefinition,
     GetTableResponse,
 )
 
@@ -554,12 +555,15 @@ _TAG_KEYS = ("action", "type")
 
 def register_changes(converter: Converter) -> None:
     """Add hooks to read changes and definitions, alone or as members of their unions."""
+    read_record = partial(_read_record, converter)
     for kind in CHANGES:
-        # Three changes of a view are changes of a table as well.
+        # Three changes of a view or function are changes of a table as well.
         of_tables = kind in get_args(SchemaChange)
         converter.register_structure_hook(
-            kind, _read_table_change if of_tables else _read_dialect_change
+            kind, _read_table_change if of_tables else partial(_read_tagged_change, read_record)
         )
+    for kind in FUNCTION_PARTS:
+        converter.register_structure_hook(kind, read_record)
     converter.register_structure_hook(Move, _read_move)
     _register_union(converter, SchemaChange, lambda obj, _: _read_table_change(obj, object))
     for union in (ViewChange, FunctionChange):
@@ -593,12 +597,34 @@ def _read_move(obj: Any, _: object) -> Move:
     return change.move
 
 
-def _read_dialect_change(obj: Any, kind: Any) -> Any:
+def _read_tagged_change(read_record: _Read, obj: Any, kind: Any) -> Any:
     content = present(obj)
     tag = _tag_of(content, _TAG_KEYS)
     if tag != change_tag(kind):
         raise ValueError(f"$: is {tag!r:.80}, not {change_tag(kind)}")
-    return kind(*(require_member(content, each.name, str) for each in msgspec.structs.fields(kind)))
+    return read_record(content, kind)
+
+
+def _read_record(converter: Converter, obj: Any, kind: Any) -> Any:
+    """Read one of the ledger's own records, key by key; unknown keys are ignored."""
+    content = present(obj)
+    values: dict[str, Any] = {}
+    for each in msgspec.structs.fields(kind):
+        if each.encode_name in content:
+            values[each.name] = _read_member(converter, content, each.encode_name, each.type)
+        elif each.required:
+            raise ValueError(f"$.{each.encode_name}: is missing")
+    return kind(**values)
+
+
+def _read_member(converter: Converter, content: dict[str, Any], key: str, kind: Any) -> Any:
+    try:
+        return converter.structure(content[key], kind)
+    except (BaseValidationError, ValueError) as error:
+        path, cause = _first_error(error, f"$.{key}")
+        text = str(cause)
+        message = f"{path}{text[1:]}" if text.startswith("$") else f"{path}: {text}"
+        raise ValueError(message) from error
 
 
 def _tagged_union_hook(

@@ -1,6 +1,7 @@
-"""DLF views of tables and views, as pure functions of their states.
+"""DLF views of tables, views and functions, as pure functions of their states.
 
-Source: the DLF page's GetTableResponse, TableSnapshot and GetViewResponse.
+Source: the DLF page's GetTableResponse, TableSnapshot and GetViewResponse; Paimon's
+GetFunctionResponse.
 """
 
 from __future__ import annotations
@@ -8,12 +9,19 @@ from __future__ import annotations
 from attrs import evolve
 
 from ledger.locations import below
+from ledger.model.functions import Function
 from ledger.model.names import Identifier
 from ledger.model.snapshot import Snapshot
-from ledger.state.catalog import ViewEntry
+from ledger.state.catalog import FunctionEntry, ViewEntry
 from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.table import TableState
-from projections.dlf.objects import GetTableResponse, GetViewResponse, TableSnapshot
+from projections.dlf.objects import (
+    CreateFunctionRequest,
+    GetFunctionResponse,
+    GetTableResponse,
+    GetViewResponse,
+    TableSnapshot,
+)
 from projections.manifest_files.lists import manifest_list_names
 
 
@@ -122,4 +130,51 @@ def get_view_response(entry: ViewEntry, *, owner: str | None = None) -> GetViewR
         created_by=entry.audit.created_by,
         updated_at=entry.audit.updated_at,
         updated_by=entry.audit.updated_by,
+    )
+
+
+def get_function_response(entry: FunctionEntry, *, owner: str | None = None) -> GetFunctionResponse:
+    """Return a function's GetFunctionResponse at the instant of a catalog entry.
+
+    Args:
+        entry: The function's entry in the catalog's state.
+        owner: The owner; by default the creator.
+
+    Example:
+        >>> from ledger.state.catalog import Audit
+        >>> entry = FunctionEntry(
+        ...     Identifier("shop", "area"), "f1", Function(comment="a * b"),
+        ...     Audit(1, "ann", 2, "bob"),
+        ... )
+        >>> area = get_function_response(entry)
+        >>> area.name, area.owner, area.comment
+        ('area', 'ann', 'a * b')
+    """
+    function = entry.function
+    return GetFunctionResponse(
+        uuid=entry.function_id,
+        name=entry.identifier.name,
+        input_params=function.input_params,
+        return_params=function.return_params,
+        deterministic=function.deterministic,
+        definitions=function.definitions,
+        comment=function.comment,
+        options=function.options,
+        owner=owner or entry.audit.created_by,
+        created_at=entry.audit.created_at,
+        created_by=entry.audit.created_by,
+        updated_at=entry.audit.updated_at,
+        updated_by=entry.audit.updated_by,
+    )
+
+
+def function_of_request(request: CreateFunctionRequest) -> Function:
+    """Return the function that a CreateFunctionRequest describes."""
+    return Function(
+        input_params=request.input_params,
+        return_params=request.return_params,
+        deterministic=request.deterministic,
+        definitions=request.definitions,
+        comment=request.comment,
+        options=request.options,
     )

@@ -8,7 +8,7 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -24,12 +24,13 @@ from ledger import (
     SchemaChange,
     ViewSchema,
 )
-from ledger.events import ViewChange
+from ledger.events import FunctionChange, ViewChange
 from ledger.model import Snapshot
+from ledger.model.functions import FunctionDefinition, FunctionFileResource
 from ledger.model.types import DataType
 from projections.dlf import ApiInstant, GetTableResponse, Style, read, render
 from projections.dlf.keys import VIEWS
-from projections.dlf.objects import FunctionChange, FunctionDefinition, RenameRequest
+from projections.dlf.objects import RenameRequest
 from tests.thorough import examples
 
 JAVA: dict[str, Any] = json.loads(
@@ -43,6 +44,7 @@ KINDS: list[Any] = [
     *sorted(VIEWS, key=lambda each: each.__name__),
     *(Identifier, Schema, Snapshot, ViewSchema, DataField, DataType, Move),
     *(ApiInstant, SchemaChange, ViewChange, FunctionChange, FunctionDefinition),
+    *(*get_args(FunctionChange), *get_args(FunctionDefinition), FunctionFileResource),
 ]
 SECONDS = 2.0
 

@@ -12,25 +12,36 @@ from hypothesis import strategies as st
 from ledger import (
     DataField,
     FileChange,
+    FileFunctionDefinition,
+    Function,
+    FunctionFileResource,
     Identifier,
     InvalidInputError,
+    LambdaFunctionDefinition,
     Schema,
+    SetOption,
+    SqlFunctionDefinition,
     UnsupportedError,
+    UpdateComment,
     ViewSchema,
 )
+from ledger.events import AddDefinition, DropDefinition, UpdateDefinition
 from ledger.model import Snapshot, SnapshotInstant, TagInstant, Totals, VersionInstant
-from ledger.state import Audit, TableState, ViewEntry, identity_spec
+from ledger.state import Audit, FunctionEntry, TableState, ViewEntry, identity_spec
 from ledger.table_handle import handle_of
 from projections.dlf import (
+    GetFunctionResponse,
     GetTableResponse,
     GetViewResponse,
     Style,
+    get_function_response,
     get_table_response,
     get_view_response,
     read,
     render,
     table_snapshot,
 )
+from projections.dlf.objects import AlterFunctionRequest
 from projections.paimon import PAIMON
 from tests.lakes import lake_on, memory
 
@@ -198,6 +209,36 @@ def test_views_survive_the_way_out_and_back(style: Style) -> None:
     view = GetViewResponse(id="v1", name="counts", schema=schema)
 
     assert read(render(view, style), GetViewResponse) == view
+
+
+@pytest.mark.parametrize("style", Style)
+def test_functions_survive_the_way_out_and_back(style: Style) -> None:
+    area = Function(
+        input_params=Schema.of({"a": "DOUBLE", "b": "INT NOT NULL"}).fields,
+        return_params=(),
+        deterministic=True,
+        definitions={
+            "duckdb": SqlFunctionDefinition("a * b"),
+            "flink": FileFunctionDefinition((FunctionFileResource("jar", "s3://lake/a.jar"),)),
+            "spark": LambdaFunctionDefinition("(a, b) -> a * b", "java"),
+        },
+        options={"k": "v"},
+    )
+    audit = Audit(1, "ann", 2, "bob")
+    function = get_function_response(FunctionEntry(Identifier("shop", "area"), "f1", area, audit))
+
+    assert (function.owner, function.created_by, function.updated_at) == ("ann", "ann", 2)
+    assert read(render(function, style), GetFunctionResponse) == function
+    changes = AlterFunctionRequest(
+        (
+            SetOption("a", "b"),
+            UpdateComment(),
+            *(AddDefinition(name, each) for name, each in area.definitions.items()),
+            UpdateDefinition("spark", area.definitions["flink"]),
+            DropDefinition("trino"),
+        )
+    )
+    assert read(render(changes, style), AlterFunctionRequest) == changes
 
 
 def test_a_view_of_the_catalog_is_rendered_with_and_without_its_audit() -> None:
