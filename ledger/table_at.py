@@ -127,7 +127,8 @@ class TableAt:
 
         Raises:
             InvalidInputError: The filter cannot be parsed.
-            NotFoundError, UnsupportedError: As for `files`.
+            NotFoundError, UnsupportedError: As for `files`; or a filter is given, and the table's
+                engines merge rows of several files, so that none of them can be pruned.
 
         Example:
             >>> orders.at().plan("id > 7").files
@@ -136,6 +137,8 @@ class TableAt:
         if not self.state.lists_files:
             from ledger.planning.plan import plan_files
 
+            if where is not None and self.state.owner.kind == "served":
+                self._handle.refuse_merged_rows(self.state)
             files = self._handle.files_of_engines(self.state)
             return plan_files(files, schema=self.schema, specs=self.state.specs, where=where)
         from ledger.planning.plan import plan

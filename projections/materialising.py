@@ -379,6 +379,37 @@ class FileFormat(Protocol[P]):
         Empty where names follow from commits alone, whatever values were erased.
         """
 
+    def engine_folder(self, table: TableHandle) -> EngineFolder | None:
+        """Return the folder of a table into which engines and the ledger write.
+
+        None if only the ledger writes the table's files of the format.
+        """
+
+
+class EngineFolder(Protocol):
+    """A folder into which engines and the ledger write, whose files follow the newest state."""
+
+    def write(self) -> int:
+        """Write the files of the newest state; return its version.
+
+        Raises:
+            StoreError: A file cannot be written.
+        """
+
+    def compare(self) -> Difference:
+        """Compare the files with the newest state.
+
+        Raises:
+            StoreError: A file cannot be read.
+        """
+
+    def restore(self) -> Difference:
+        """Write lost and damaged files again; return the differences found.
+
+        Raises:
+            StoreError: A file cannot be written.
+        """
+
 
 @frozen
 class Lag:
@@ -425,6 +456,11 @@ class Materialisation(Generic[P]):
         outputs = outputs_of(table)
         return any(True for folder in self.format.folders for _ in outputs.paths(folder))
 
+    def _write_engine_folder(self, table: TableHandle) -> int | None:
+        """Write the files of a table whose engines share its folder; return the version."""
+        shared = self.format.engine_folder(table)
+        return None if shared is None else shared.write()
+
     def files(self, table: TableHandle) -> tuple[str, ...]:
         """Return the paths, below a table's location, of the files that the ledger projected.
 
@@ -435,7 +471,7 @@ class Materialisation(Generic[P]):
             UnsupportedError: The format cannot express the table any more.
         """
         saved = self.position(table)
-        if saved.version < 0:
+        if saved.version < 0 or self.format.engine_folder(table) is not None:
             return ()
         outputs, at = outputs_of(table), target_state(table, saved.version)
         found = {*self.expected(table, version=saved.version), *self.format.projected(outputs, at)}
@@ -444,6 +480,9 @@ class Materialisation(Generic[P]):
 
     def freshness(self, table: TableHandle) -> Lag:
         """Return the lag of a table's files behind the log."""
+        written = self._write_engine_folder(table)
+        if written is not None:
+            return Lag(written, written)
         saved, newest = self.position(table), target_state(table, None).version
         is_newest = saved.version == newest and saved.commit in {"", _commit_digest(table, newest)}
         # Checked only on suspicion, since it reads on: an older state proves nothing.
@@ -463,14 +502,10 @@ class Materialisation(Generic[P]):
         """
         if not self._declares_format(at):
             name, title = self.format.name, self.format.title
-            article, origin = "an" if title[0] in "AEIOU" else "a", at.origin.format_name
-            way = (
-                f"it was imported from {origin.title()} and is owned there; read it by {origin}"
-                if at.is_mirrored
-                else f"add {name} to its option {FORMATS_OPTION}"
-            )
+            article = "an" if title[0] in "AEIOU" else "a"
             raise UnsupportedError(
-                f"{table.identifier} is not declared to be {article} {title} table: {way}"
+                f"{table.identifier} is not declared to be {article} {title} table: "
+                f"{_way_to_read(at, name)}"
             )
 
     def _declares_format(self, at: TableState) -> bool:
@@ -500,6 +535,10 @@ class Materialisation(Generic[P]):
             StoreError: A foreign file is in a place of the ledger's.
             UnsupportedError: The table does not declare the format, or it has no such files.
         """
+        shared = self.format.engine_folder(table)
+        if shared is not None:
+            shared.restore()
+            return shared.write()
         with table.log.store.lock(self.key(table)):
             start, target = self._start_and_target(table, version)
             if target.version < start.version:
@@ -538,6 +577,9 @@ class Materialisation(Generic[P]):
 
         Existing files are not checked; files at a later version are unchanged.
         """
+        written = self._write_engine_folder(table)
+        if written is not None:
+            return written
         with table.log.store.lock(self.key(table)):
             start, target = self._start_and_target(table, version)
             reached = self._advance(table, start, target, on_progress)
@@ -557,6 +599,9 @@ class Materialisation(Generic[P]):
             StoreError: A foreign file is in a place of the ledger's.
             UnsupportedError: The newest version does not declare the format, or has no such files.
         """
+        written = self._write_engine_folder(table)
+        if written is not None:
+            return written
         with table.log.store.lock(self.key(table)):
             start, target = self._start_and_target(table, None)
             reached = self._project_in_steps(table, start, target, commits, ignore_progress)
@@ -622,6 +667,9 @@ class Materialisation(Generic[P]):
         Raises:
             NotFoundError: The files are of an older renderer and cannot be compared.
         """
+        shared = self.format.engine_folder(table)
+        if shared is not None:
+            return shared.compare()
         saved = self.position(table)
         # Ownership of files needs no record: the ledger's own are reproduced byte for byte.
         found = (
@@ -640,6 +688,9 @@ class Materialisation(Generic[P]):
         Raises:
             UnsupportedError: There are no files of this log, and the format is not declared.
         """
+        shared = self.format.engine_folder(table)
+        if shared is not None:
+            return shared.restore()
         with table.log.store.lock(self.key(table)):
             saved = self.position(table)
             is_cut = self._log_divergence(table, saved) is not None
@@ -689,6 +740,8 @@ class Materialisation(Generic[P]):
             UnsupportedError: The format cannot express the table any more; its files are kept.
         """
         self.rebuild(table)
+        if self.format.engine_folder(table) is not None:
+            return
         with table.log.store.lock(self.key(table)):
             saved, outputs = self.position(table), outputs_of(table)
             compared, pending_deletes = (
@@ -1046,6 +1099,16 @@ def _restore_files(table: TableHandle, bodies: Mapping[str, bytes], on_progress:
 def outputs_of(table: TableHandle) -> StoreOutputs:
     """Return the outputs of a table's folder."""
     return StoreOutputs(table.log.store, table.log.layout.folder)
+
+
+def _way_to_read(at: TableState, name: str) -> str:
+    """Return the advice to a reader of a format, by its name, that a table does not declare."""
+    origin, protocol = at.origin.format_name, at.owner.protocol
+    if at.is_mirrored:
+        return f"it was imported from {origin.title()} and is owned there; read it by {origin}"
+    if protocol is not None:
+        return f"engines commit its data through the {protocol} protocol; read it by {protocol}"
+    return f"add {name} to its option {FORMATS_OPTION}"
 
 
 def _engines_share_folder(table: TableHandle) -> bool:

@@ -271,6 +271,10 @@ class IcebergFiles:
             start = evolve(start, requested_versions=saved.requested_versions)
         return Projection(table, outputs, start, target, self.wants).run(on_progress)
 
+    def engine_folder(self, table: TableHandle) -> None:
+        """Return None: engines write elsewhere, or read what the ledger writes."""
+        del table
+
     def rebuild_reason(self, table: TableHandle, saved: IcebergPosition) -> RebuildReason | None:
         """Return why files were written by another renderer or for another location; else None."""
         if saved.can_continue_at(table.location):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from attrs import define, field, frozen
 from msgspec import UNSET, UnsetType
@@ -179,6 +179,26 @@ class PlanningState:
     def _commit_time(self, millis: int) -> int:
         """Return the time of a commit: never before an earlier commit, never in the future."""
         return min(max(self._current_state.effective_millis, millis), self.now_millis)
+
+
+class ReadableFiles(Protocol):
+    """Files of a source, by their URLs."""
+
+    def read(self, url: str) -> bytes:
+        """Return a file's bytes.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            OSError: It cannot be read.
+        """
+
+    def names(self, folder: str) -> list[str]:
+        """Return the names in a folder, sorted.
+
+        Raises:
+            FileNotFoundError: There is no such folder.
+            OSError: It cannot be listed.
+        """
 
 
 @frozen

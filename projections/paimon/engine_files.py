@@ -8,8 +8,8 @@ Source: Paimon's ManifestFileMeta, ManifestEntry and DataFileMeta.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 from attrs import Factory, define, frozen
@@ -65,11 +65,19 @@ def engine_files(table: TableHandle, state: TableState) -> tuple[FileChange, ...
     if state.snapshot is None:
         return ()
     paimon = state.origin_of_kind(PaimonOrigin)
-    return tuple(_EngineFileReader(table, state, paimon).live_files(state.snapshot))
+    return tuple(EngineFileReader(table, state, paimon).live_files(state.snapshot))
 
 
 @define
-class _EngineFileReader:
+class EngineFileReader:
+    """Reader of engines' manifests of a table.
+
+    Attributes:
+        table: The table.
+        state: A state of it, whose schema has the partition keys.
+        paimon: Its origin.
+    """
+
     table: TableHandle
     state: TableState
     paimon: PaimonOrigin
@@ -77,6 +85,17 @@ class _EngineFileReader:
 
     def live_files(self, snapshot: Snapshot) -> Iterator[FileChange]:
         """Yield the live files of a snapshot."""
+        for entry in self.live_entries(snapshot):
+            change = self.file_change(entry)
+            yield self._keep_key_statistics(change, self._known(entry.file.schema_id))
+
+    def live_entries(self, snapshot: Snapshot) -> Iterable[ManifestEntry]:
+        """Return the entries of the live files of a snapshot.
+
+        Raises:
+            NotFoundError: A manifest is missing, or outside of the permitted locations.
+            DamagedLogError: A manifest is damaged, or deletes a file that was not live.
+        """
         found: dict[_Key, ManifestEntry] = {}
         lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
         for name in (each for each in lists if each is not None):
@@ -89,40 +108,54 @@ class _EngineFileReader:
                     raise DamagedLogError(
                         f"{name} deletes {file.file_name}, which was not live", name
                     )
+        return found.values()
+
+    def file_change(self, entry: ManifestEntry) -> FileChange:
+        """Return the file change of an entry, with an absolute path.
+
+        Raises:
+            DamagedLogError: Its partition or statistics do not fit their types.
+        """
         schema = self.state.schema
-        types = [schema.field(each).type for each in schema.partition_keys]
-        for entry in found.values():
-            columns = self._known(entry.file.schema_id)
-            try:
-                change = file_change(
-                    entry,
-                    spec_types=types,
-                    columns=columns,
-                    folder=self._bucket_folder(entry, schema),
-                )
-            except InvalidInputError as error:
-                name = entry.file.file_name
-                raise DamagedLogError(f"an entry of {name} is invalid: {error}", name) from error
-            yield self._keep_key_statistics(change, columns)
+        try:
+            return file_change(
+                entry,
+                spec_types=[schema.field(each).type for each in schema.partition_keys],
+                columns=self._known(entry.file.schema_id),
+                folder=self._bucket_folder(entry, schema),
+            )
+        except InvalidInputError as error:
+            name = entry.file.file_name
+            raise DamagedLogError(f"an entry of {name} is invalid: {error}", name) from error
 
     def _list_entries(self, name: str) -> Iterator[ManifestEntry]:
-        for each in read_manifest_list(self._read_manifest_file(name), name):
-            yield from read_manifest(self._read_manifest_file(each.file_name), each.file_name)
+        for each in read_manifest_list(self.read_manifest_file(name), name):
+            yield from read_manifest(self.read_manifest_file(each.file_name), each.file_name)
 
-    def _read_manifest_file(self, name: str) -> bytes:
+    def read_manifest_file(self, name: str) -> bytes:
+        """Return the bytes of a manifest, a list or an index manifest.
+
+        Raises:
+            NotFoundError: It is missing, or outside of the permitted locations.
+        """
         url = f"{self._location_uri}/{manifest_path(name)}"
         body = self.table.read_file(url)
         if body is None:
+            is_served = self.state.owner.kind == "served"
+            way = (
+                "its snapshot expired, or the file is lost"
+                if is_served
+                else "import new commits (lakeledger import paimon)"
+            )
             raise NotFoundError(
                 f"{url}, written by the table's engine, is missing or outside of the permitted "
-                "locations: import new commits (lakeledger import paimon), or ledger.open(..., "
-                "allowed_locations=[...])"
+                f"locations: {way}, or ledger.open(..., allowed_locations=[...])"
             )
         return body
 
     @property
     def _location_uri(self) -> str:
-        return with_scheme(self.paimon.location)
+        return with_scheme(self.paimon.folder(self.table.data_location))
 
     def _known(self, schema_id: int) -> tuple[DataField, ...]:
         """Return a schema's columns; none for a missing schema, whose bounds cannot be decoded."""
@@ -187,6 +220,7 @@ class _ManifestEntryRecord(_ManifestRecord, frozen=True, rename=_avro_name):
     partition: bytes
     bucket: int
     file: _DataFileRecord
+    total_buckets: int = 0
 
 
 _T = TypeVar("_T", bound=_ManifestRecord)
@@ -321,6 +355,41 @@ def entry_rows(body: bytes, part: ManifestPart, partitions: PaimonPartitions) ->
         raise DamagedLogError(
             f"{file} holds a partition that does not fit the table's keys: {error}", file
         ) from error
+
+
+class EntryCounts(NamedTuple):
+    """Change of a partition's sums by an entry of a manifest; an entry that deletes subtracts."""
+
+    partition: bytes
+    records: int
+    size_in_bytes: int
+    files: int
+    creation_time: int
+    total_buckets: int
+
+
+def entry_counts(body: bytes, file: str) -> Iterator[EntryCounts]:
+    """Yield what each entry of a manifest adds to its partition's sums.
+
+    Args:
+        body: The whole file.
+        file: Its name, for errors.
+
+    Raises:
+        DamagedLogError: It is no manifest, or is truncated or changed.
+        MissingDependencyError: As `listed_manifests`; UnsupportedError likewise.
+    """
+    for each in _convert_records(read_container(body, file), _ManifestEntryRecord, file):
+        sign = 1 if each.kind == _ADDED else -1
+        found = each.file
+        yield EntryCounts(
+            each.partition,
+            sign * found.row_count,
+            sign * found.file_size,
+            sign,
+            found.creation_time or 0,
+            each.total_buckets,
+        )
 
 
 @frozen

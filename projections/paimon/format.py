@@ -15,6 +15,9 @@ PAIMON = LazyFormat(
     import_command="projections.paimon.command:register",
     promoter="projections.paimon.importing:PROMOTE",
     engine_manifests="projections.paimon.engine_files:PAIMON",
+    engine_lists="projections.paimon.engine_lists:LISTS",
+    engine_problems="projections.paimon.partition_check:partition_problems",
     publisher="projections.paimon.statistics_file:PAIMON",
+    engine_tags="projections.paimon.served_tags:change_tag",
 )
 """Paimon's rules, files and other parts; see `ledger.formats`."""

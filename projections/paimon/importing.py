@@ -12,16 +12,14 @@ A faster writer has committed before the promotion, and its snapshot is imported
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property
-from typing import Any, Final, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-from attrs import define, evolve, frozen
+from attrs import evolve, frozen
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from ledger.decide.format_rules import SnapshotArrival
-from ledger.decide.schema_json import check_schema
 from ledger.events import TableEvent
 from ledger.events import imported as e
 from ledger.events.imported import ImportedPaimonTable, PaimonBranchUpdated
@@ -34,7 +32,6 @@ from ledger.events.schema import (
     UpdateKeys,
 )
 from ledger.events.snapshots import (
-    CommittedFacts,
     SnapshotCommitted,
     SnapshotsExpired,
     TagCreated,
@@ -44,15 +41,11 @@ from ledger.events.snapshots import (
 from ledger.events.table import TablePromoted
 from ledger.model.errors import (
     AlreadyExistsError,
-    InvalidChangeError,
-    InvalidInputError,
     LedgerError,
     NotFoundError,
-    StoreError,
     UnsupportedError,
 )
 from ledger.model.file_change import FileChange
-from ledger.model.messages import excerpt
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot, Tag
 from ledger.model.types.wire import field_from_wire
@@ -61,10 +54,9 @@ from ledger.state.paimon_origin import PaimonOrigin
 from ledger.state.schema_builder import SchemaBuilder
 from ledger.state.schema_record import schema_record
 from ledger.state.table import Origin, TableState
-from ledger.stores.base import is_key
 from ledger.stores.file_access import FileAccess
 from ledger.table_handle import TableHandle
-from projections.importing.deriving import derive_schema_events, options_of_properties
+from projections.importing.deriving import derive_schema_events
 from projections.importing.importing import (
     FoundTable,
     Importing,
@@ -87,241 +79,16 @@ from projections.importing.trial import (
     canonical_url,
 )
 from projections.paimon.engine_files import engine_files
-from projections.paimon.manifest_avro import read_manifest_list
 from projections.paimon.materialise import project
-from projections.paimon.paths import manifest_path, schema_path, snapshot_path, tag_path
+from projections.paimon.paths import schema_path, snapshot_path, tag_path
 from projections.paimon.rules import RULES
-from projections.paimon.schema_file import SCHEMA_KEYS, schema_from_json
+from projections.paimon.snapshot_event import snapshot_facts
 from projections.paimon.snapshot_file import (
-    SNAPSHOT_KEYS,
-    TAG_KEYS,
     TagFile,
+    is_same_snapshot,
     snapshot_file,
-    snapshot_from_json,
-    tag_from_json,
 )
-
-_T = TypeVar("_T")
-
-FENCE: Final = "lakeledger.table-id"
-"""The snapshot property that names the owning ledger table and fences off all other writers."""
-
-_NOT_CARRIED: Final = {
-    "consumer": "consumer progress (consumer/)",
-    "changelog": "changelogs retained beyond their snapshots (changelog/)",
-    "service": "service addresses (service/)",
-}
-_NAMES: Final = (
-    *("base_manifest_list", "delta_manifest_list", "changelog_manifest_list"),
-    *("index_manifest", "statistics"),
-)
-"""The snapshot fields that hold file names."""
-
-_LONGEST_NAME: Final = 255
-"""In bytes: the limit of file systems."""
-
-_BRANCH_FOLDERS: Final = ("schema", "snapshot", "tag")
-
-
-@define(slots=False)
-class PaimonSource:
-    """An external Paimon table.
-
-    Attributes:
-        location: Its folder, without secrets.
-        files: Reads its files.
-        unknown: Unknown keys found so far, in words, by key.
-    """
-
-    location: str
-    files: SourceFiles
-    unknown: dict[str, str]
-
-    @cached_property
-    def schema_ids(self) -> tuple[int, ...]:
-        """The ids of its schemas, ascending.
-
-        Raises:
-            NotFoundError: It has none, so it is no Paimon table.
-        """
-        found = self._file_numbers("schema")
-        if not found:
-            raise NotFoundError(f"{self.location} holds no Paimon table: it has no schema/schema-N")
-        return found
-
-    @cached_property
-    def snapshot_ids(self) -> tuple[int, ...]:
-        """The ids of its snapshots, ascending."""
-        return self._snapshot_file_ids[:-1] if self.fence else self._snapshot_file_ids
-
-    @cached_property
-    def _snapshot_file_ids(self) -> tuple[int, ...]:
-        return self._file_numbers("snapshot")
-
-    @cached_property
-    def fence(self) -> str | None:
-        """The id of the ledger table that blocks all commits here; None for none.
-
-        Its file is the last one, and has the id of the snapshot before it.
-        """
-        if not self._snapshot_file_ids:
-            return None
-        number = self._snapshot_file_ids[-1]
-        last = self.snapshot(number)
-        return (last.properties or {}).get(FENCE) if last.id == number - 1 else None
-
-    @cached_property
-    def tags(self) -> Mapping[str, TagFile]:
-        """Its tags, by name."""
-        names = (
-            each.removeprefix("tag-") for each in self._list_names("tag") if each[:4] == "tag-"
-        )
-        found = {
-            name: self._parse_file(tag_path(name), tag_from_json, SNAPSHOT_KEYS | TAG_KEYS)
-            for name in names
-        }
-        for name, tag in found.items():
-            self._check_file_names(tag.snapshot, tag_path(name))
-        return found
-
-    def schema(self, schema_id: int) -> Schema:
-        """Return a schema, with its options under the keys that they have in the ledger.
-
-        Raises:
-            InvalidInputError: Its file is incomplete or not a schema file.
-            NotFoundError: It is missing.
-        """
-        path = schema_path(schema_id)
-        found = self._parse_file(path, schema_from_json, SCHEMA_KEYS)
-        try:
-            check_schema(found)
-        except InvalidChangeError as error:
-            # Paimon itself calls repeated ids a broken schema: RowType.currentHighestFieldId.
-            raise InvalidInputError(
-                f"{self.location}/{path}: {error.message}; have its owner repair it, then import "
-                "again"
-            ) from error
-        return evolve(found, options=options_of_properties(found.options))
-
-    def snapshot(self, snapshot_id: int) -> Snapshot:
-        """Return a snapshot; errors as of `schema`."""
-        path = snapshot_path(snapshot_id)
-        found = self._parse_file(path, snapshot_from_json, SNAPSHOT_KEYS)
-        self._check_file_names(found, path)
-        return found
-
-    def branches(self) -> dict[str, dict[str, str]]:
-        """Return the texts of each branch's files, by path below its folder."""
-        names = [each for each in self._list_names("branch") if each.startswith("branch-")]
-        return {
-            each.removeprefix("branch-"): dict(self._read_branch_files(f"branch/{each}"))
-            for each in names
-        }
-
-    def not_carried(self) -> Iterator[str]:
-        """Yield the features that the ledger does not import, in words."""
-        yield from (what for folder, what in _NOT_CARRIED.items() if self._list_names(folder))
-        yield from self.unknown.values()
-
-    def check_files_exist(self) -> None:
-        """Check that the files of the newest snapshot and the tags exist.
-
-        Raises:
-            NotFoundError: A manifest list or a manifest is missing.
-        """
-        named: dict[str, Snapshot] = {
-            f"tag {name}": each.snapshot for name, each in self.tags.items()
-        }
-        if self.snapshot_ids:
-            newest = self.snapshot_ids[-1]
-            named[f"snapshot {newest}"] = self.snapshot(newest)
-        there = frozenset(self._list_names("manifest"))
-        lists: dict[str, str] = {}
-        for who, snapshot in named.items():
-            for each in (snapshot.base_manifest_list, snapshot.delta_manifest_list):
-                if each is not None:
-                    lists.setdefault(each, who)
-        for name, who in lists.items():
-            self._check_file_exists(name, who, there)
-            body = self._read_file(manifest_path(name))
-            for manifest in read_manifest_list(body, name):
-                self._check_file_exists(manifest.file_name, who, there)
-
-    def _check_file_names(self, snapshot: Snapshot, path: str) -> None:
-        """Check that the file names in a snapshot are valid names."""
-        for key in _NAMES:
-            name = getattr(snapshot, key)
-            if name is not None and not _is_file_name(name):
-                raise InvalidInputError(
-                    f"{self.location}/{path}: its {key.replace('_', ' ')} {excerpt(name)} is not a "
-                    "file name; nothing was imported: have it repaired there, then import "
-                    "again"
-                )
-
-    def _check_file_exists(self, name: str, who: str, there: frozenset[str]) -> None:
-        if name not in there:
-            raise NotFoundError(
-                f"{self.location}/{manifest_path(name)}, which {who} reads, is gone; nothing was "
-                "imported"
-            )
-
-    def _read_branch_files(self, folder: str) -> Iterator[tuple[str, str]]:
-        for inside in _BRANCH_FOLDERS:
-            for name in self._list_names(f"{folder}/{inside}"):
-                if name.startswith(f"{inside}-"):
-                    path = f"{inside}/{name}"
-                    yield (
-                        path,
-                        _decode_text(self._read_file(f"{folder}/{path}"), f"{folder}/{path}"),
-                    )
-
-    def _file_numbers(self, what: str) -> tuple[int, ...]:
-        ends = (each.removeprefix(f"{what}-") for each in self._list_names(what))
-        return tuple(sorted(int(each) for each in ends if each.isascii() and each.isdigit()))
-
-    def _list_names(self, folder: str) -> list[str]:
-        try:
-            return self.files.names(f"{self.location}/{folder}")
-        except FileNotFoundError:
-            return []
-        except NotADirectoryError as error:
-            raise NotFoundError(f"{self.location} is no folder of a Paimon table") from error
-        except OSError as error:
-            raise StoreError(f"{self.location}/{folder} cannot be listed: {error}") from error
-
-    def _read_file(self, path: str) -> bytes:
-        try:
-            return self.files.read(f"{self.location}/{path}")
-        except FileNotFoundError as error:
-            raise NotFoundError(
-                f"{self.location}/{path} is missing: it was deleted during the import; import again"
-            ) from error
-        except OSError as error:
-            raise StoreError(f"{self.location}/{path} cannot be read: {error}") from error
-
-    def _parse_file(self, path: str, read: Callable[[bytes], _T], keys: frozenset[str]) -> _T:
-        body = self._read_file(path)
-        try:
-            # msgspec skips the text of unknown keys.
-            body.decode()
-            found = read(body)
-            content: Any = json.loads(body)
-        except (LedgerError, ValueError, RecursionError) as error:
-            raise InvalidInputError(f"{self.location}/{path}: {error}") from error
-        for key in content.keys() - keys:
-            self.unknown.setdefault(key, f"the key {key} of {path.rpartition('/')[2]}")
-        return found
-
-
-def _is_file_name(name: str) -> bool:
-    return is_key(name) and "/" not in name and len(name.encode()) <= _LONGEST_NAME
-
-
-def _decode_text(body: bytes, path: str) -> str:
-    try:
-        return body.decode()
-    except UnicodeDecodeError as error:
-        raise InvalidInputError(f"{path} is no text: {error}") from error
+from projections.paimon.source import FENCE, PaimonSource
 
 
 def open_source(source: str, access: FileAccess) -> PaimonSource:
@@ -382,6 +149,25 @@ def plan_transactions(trial: PlanningState, source: PaimonSource) -> Iterator[Pl
     )
     if last:
         yield trial.take(last, 0, "", source.location)
+
+
+def with_source_times(source: PaimonSource, events: Iterable[TableEvent]) -> Iterator[TableEvent]:
+    """Yield the events of a history, with the times that its files have."""
+    tags = source.tags
+    expired = {each.snapshot.id: each.snapshot for each in tags.values()}
+    for each in events:
+        if isinstance(each, e.SchemaNamed):
+            yield replace(each, time_millis=source.schema(each.schema_id).time_millis)
+        elif isinstance(each, SnapshotCommitted):
+            number = each.snapshot_id
+            is_live = number in source.snapshot_ids
+            found = source.snapshot(number) if is_live else expired[number]
+            yield replace(each, time_millis=found.time_millis)
+        elif isinstance(each, TagCreated | TagReplaced):
+            created = tags[each.tag_name].create_time_millis
+            yield each if created is None else replace(each, create_time_millis=created)
+        else:
+            yield each
 
 
 @frozen
@@ -498,28 +284,7 @@ def _snapshot_events(table: PaimonOrigin, snapshot: Snapshot) -> Iterator[TableE
     if snapshot.id in table.kept:
         # A rollback to its tag restored it.
         yield e.SnapshotsRemoved((snapshot.id,))
-    said: dict[str, Any] = {
-        each: UNSET if value is None else _to_plain_dict(value)
-        for each in _SAID
-        for value in (getattr(snapshot, "properties" if each == "snapshot_properties" else each),)
-    }
-    yield SnapshotCommitted(snapshot_id=snapshot.id, **said)
-
-
-_NOT_SAID = {
-    *("snapshot_id", "files", "changes", "named_schema_ids", "last_file_creation_time"),
-    "summary",
-}
-_SAID = tuple(
-    each
-    for each in CommittedFacts.__struct_fields__
-    if each not in {*_NOT_SAID, "delta_file_count", "delta_file_size_in_bytes"}
-)
-"""Fields that a snapshot event and a snapshot file have in common."""
-
-
-def _to_plain_dict(value: Any) -> Any:
-    return dict(value) if isinstance(value, Mapping) else value
+    yield SnapshotCommitted(snapshot_id=snapshot.id, **snapshot_facts(snapshot))
 
 
 def _is_same_tag(known: Tag | None, tag: TagFile) -> bool:
@@ -565,7 +330,7 @@ def _rollback_transactions(
     schemas = _removed_ids(
         table.schemas,
         source.schema_ids,
-        lambda each: _is_same_schema(table.schema(each), source.schema(each)),
+        lambda each: is_same_schema(table.schema(each), source.schema(each)),
     )
     if len(schemas) == len(table.schemas):
         raise AlreadyExistsError(
@@ -611,7 +376,8 @@ def _removed_ids(known: Iterable[int], there: Iterable[int], same: Any) -> list[
     return sorted(found)
 
 
-def _is_same_schema(known: Schema, wanted: Schema) -> bool:
+def is_same_schema(known: Schema, wanted: Schema) -> bool:
+    """Return whether two schemas are equal but for their times and the ledger's own option."""
     return _comparable_schema(known) == _comparable_schema(wanted)
 
 
@@ -625,18 +391,13 @@ def _comparable_schema(schema: Schema) -> Schema:
     )
 
 
-def is_same_snapshot(known: Snapshot, wanted: Snapshot) -> bool:
-    """Return whether an imported snapshot is the current one of that id: ids are reused."""
-    return evolve(known, time_millis=0, version=3) == evolve(wanted, time_millis=0, version=3)
-
-
 def _check_exact_import(
     trial: PlanningState, wanted: Schema | Snapshot | TagFile, source: PaimonSource
 ) -> None:
     table = trial.state.origin_of_kind(PaimonOrigin)
     match wanted:
         case Schema(id=number):
-            is_exact = _is_same_schema(trial.state.schema, wanted)
+            is_exact = is_same_schema(trial.state.schema, wanted)
             path = schema_path(number)
         case Snapshot(id=number):
             is_exact = is_same_snapshot(table.snapshots[number], wanted)
@@ -680,8 +441,8 @@ def _is_imported_from(origin: Origin, location: str) -> bool:
 
 def find_tables(source: str, access: FileAccess) -> list[FoundTable]:
     """Return the tables of a warehouse or a database's folder."""
-    found = open_source(source, access)
-    return tables_below(found.files, found.location, has_folder("schema"))
+    at = canonical_url(canonical_source(source))
+    return tables_below(SourceFiles(access.below(at)), at, has_folder("schema"))
 
 
 PAIMON = Importing(read, find_tables)
@@ -728,13 +489,12 @@ class PaimonHandover:
             NotFoundError: A manifest is missing.
         """
         state = table.state
-        paimon = state.origin_of_kind(PaimonOrigin)
-        source = paimon.source
+        paimon, name = state.origin_of_kind(PaimonOrigin), table.identifier
         for problem in _table_problems(state):
-            raise UnsupportedError(f"{source} stays its engines': {problem}")
+            raise UnsupportedError(f"table {name} stays its engines': {problem}")
         files = engine_files(table, state)
         for problem in _file_problems(state, paimon, files):
-            raise UnsupportedError(f"{source} stays its engines': {problem}")
+            raise UnsupportedError(f"table {name} stays its engines': {problem}")
         current = paimon.current
         if current is None:
             return ()

@@ -39,6 +39,8 @@ from projections.paimon.paths import (
     quarantine_path,
 )
 from projections.paimon.project import PaimonPosition, PaimonProjection
+from projections.paimon.served_files import ServedFolder
+from projections.paimon.served_origin import is_engine_table
 
 _HINTS = dict.fromkeys((EARLIEST, LATEST), "snapshot/snapshot-{}")
 
@@ -96,6 +98,10 @@ class PaimonFiles:
         corrected = any(each.version > start.version for each in target.corrections)
         begin = PaimonPosition() if corrected else start
         return PaimonProjection(table, outputs, begin, target).run(on_progress)
+
+    def engine_folder(self, table: TableHandle) -> ServedFolder | None:
+        """Return the folder of a table that engines own."""
+        return ServedFolder(table) if is_engine_table(table.state) else None
 
     def rebuild_reason(self, table: TableHandle, saved: PaimonPosition) -> RebuildReason | None:
         """Return whether files are of an older renderer or for another location."""

@@ -18,14 +18,19 @@ import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from typing import Final
 from uuid import UUID, uuid5
 
 from attrs import frozen
 
 from ledger.model.errors import InvalidNameError
+from ledger.model.messages import excerpt
 from ledger.model.snapshot import FAN_OUT, tiles_covering
 from projections.manifest_files.lists import manifest_list_names
 from projections.partition_text import partition_path
+
+_LONGEST_TAG: Final = 251
+"""Length in bytes of the longest name of a tag; that of its file is four bytes longer."""
 
 _FIRST = -1
 """The stretch of snapshots before the first rollback."""
@@ -247,8 +252,8 @@ def tag_path(name: str) -> str:
     """Return the path of a tag file.
 
     Raises:
-        InvalidNameError: The name is blank or would leave the folder: it holds a separator or a
-            control character.
+        InvalidNameError: The name is blank, too long for a file, or would leave the folder: it
+            holds a separator or a control character.
 
     Example:
         >>> tag_path("2024-01-01 05")
@@ -258,6 +263,11 @@ def tag_path(name: str) -> str:
         raise InvalidNameError(
             f"tag name {name!r} cannot be a part of a file name: it must not be blank nor hold "
             "slashes or control characters; give the tag another name"
+        )
+    if len(name.encode()) > _LONGEST_TAG:
+        raise InvalidNameError(
+            f"tag name {excerpt(name)} has more than {_LONGEST_TAG} bytes, the limit of file "
+            "systems; give the tag a shorter name"
         )
     return f"tag/tag-{name}"
 

@@ -274,7 +274,9 @@ class _ImportedRun:
         self._tags_before = before.tags if before else {}
         self._before = before.origin_of_kind(PaimonOrigin) if before else None
         self._own = own
-        self._engine = _EngineFiles(table, outputs, target.schema, paimon.location)
+        self._engine = _EngineFiles(
+            table, outputs, target.schema, paimon.folder(table.data_location)
+        )
 
     def run(self) -> list[str]:
         """Write new files, then pointers; return the obsolete files."""

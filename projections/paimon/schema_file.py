@@ -84,7 +84,7 @@ def decode_file(
     try:
         if isinstance(obj, str | bytes):
             return msgspec.json.decode(obj, type=kind)
-        return msgspec.convert(obj, kind)
+        return msgspec.convert(obj, kind, str_keys=True)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InvalidInputError(
             f"not a Paimon {what}: {error}; compare it with another {other} of the table"

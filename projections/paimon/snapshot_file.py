@@ -11,14 +11,19 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
-from attrs import frozen
+from attrs import evolve, frozen
 
 from ledger.model.errors import InvalidInputError
+from ledger.model.messages import excerpt
 from ledger.model.snapshot import CommitKind, Snapshot
+from ledger.stores.base import is_key
 from projections.paimon.schema_file import decode_file, paimon_json
+
+SNAPSHOT_VERSION: Final = 3
+"""Version of the snapshot files that engines write."""
 
 NO_WATERMARK = -(2**63)
 """Older writers' value for "no watermark": Java's Long.MIN_VALUE."""
@@ -94,6 +99,127 @@ def snapshot_from_json(obj: Mapping[str, Any] | str | bytes) -> Snapshot:
             "properties": file.properties or None,
         }
     )
+
+
+def snapshot_as_written(obj: Mapping[str, Any] | str | bytes) -> Snapshot:
+    """Read a snapshot file as `snapshot_from_json` does, with the lowest watermark kept.
+
+    Args:
+        obj: As of `snapshot_from_json`.
+
+    Raises:
+        InvalidInputError: It is no snapshot file; the message names the place.
+    """
+    watermark = decode_file(obj, _SnapshotFile, "snapshot file").watermark
+    return evolve(snapshot_from_json(obj), watermark=watermark)
+
+
+def snapshot_of_request(content: Mapping[str, Any]) -> Snapshot:
+    """Return the snapshot of an engine's request, which is recorded key by key.
+
+    Args:
+        content: The decoded JSON of the snapshot.
+
+    Raises:
+        InvalidInputError: A key or a value of it cannot be kept; the message names the key.
+
+    Example:
+        >>> document = {"version": 3, "id": 1, "schemaId": 0, "commitKind": "APPEND", "tables": 2}
+        >>> snapshot_of_request(document)
+        Traceback (most recent call last):
+        ...
+        ledger.model.errors.InvalidInputError: ...
+    """
+    found = snapshot_from_json(content)
+    # The lowest number means none in old files; here it is what the engine says.
+    found = evolve(found, watermark=content.get("watermark"))
+    rendered = snapshot_to_json(found)
+    for key, value in content.items():
+        is_absent = value is None or value == {}
+        kept = rendered.get(key)
+        if not is_absent and kept != value:
+            raise InvalidInputError(
+                f"snapshot {found.id}: the ledger cannot keep {key}={excerpt(value)}"
+                + ("" if key in SNAPSHOT_KEYS else ", which is no key of a snapshot that it knows")
+                + "; nothing was committed"
+            )
+    if found.version != SNAPSHOT_VERSION:
+        raise InvalidInputError(
+            f"snapshot {found.id} has version {found.version}; engines commit version "
+            f"{SNAPSHOT_VERSION}. Nothing was committed"
+        )
+    check_file_names(found, f"snapshot {found.id}")
+    _check_texts(found)
+    return found
+
+
+_MOST_USER: Final = 1_024
+"""In characters."""
+
+_MOST_TEXT: Final = 64 << 10
+"""In bytes: all texts of a snapshot, which each state and each reader of the log holds."""
+
+
+def _check_texts(snapshot: Snapshot) -> None:
+    """Check that the texts that an engine gives a snapshot are not too long."""
+    if len(snapshot.commit_user) > _MOST_USER:
+        raise InvalidInputError(
+            f"snapshot {snapshot.id}: commitUser has {len(snapshot.commit_user)} characters; it "
+            f"has at most {_MOST_USER}. Nothing was committed"
+        )
+    values = (getattr(snapshot, each) for each in _NAMES.values())
+    texts = [each for each in values if isinstance(each, str)]
+    pairs = (snapshot.properties or {}).items()
+    counted = (*texts, *(part for pair in pairs for part in pair))
+    size = sum(len(each.encode("utf-8", "replace")) for each in counted)
+    if size > _MOST_TEXT:
+        raise InvalidInputError(
+            f"snapshot {snapshot.id}: properties and other texts have {size} bytes; together they "
+            f"have at most {_MOST_TEXT}. Nothing was committed"
+        )
+
+
+def is_same_snapshot(known: Snapshot, wanted: Snapshot) -> bool:
+    """Return whether an imported snapshot is the current one of that id: ids are reused."""
+    return _comparable(known) == _comparable(wanted)
+
+
+def _comparable(snapshot: Snapshot) -> Snapshot:
+    # A recorded request keeps the watermark that files are read without.
+    watermark = None if snapshot.watermark == NO_WATERMARK else snapshot.watermark
+    return evolve(snapshot, time_millis=0, version=3, watermark=watermark)
+
+
+def check_file_names(snapshot: Snapshot, what: str) -> None:
+    """Check that the file names in a snapshot are names of files.
+
+    Args:
+        snapshot: The snapshot.
+        what: Its name, for the message.
+
+    Raises:
+        InvalidInputError: One is not.
+    """
+    for key in _FILE_NAMES:
+        name = getattr(snapshot, key)
+        if name is not None and not _is_file_name(name):
+            raise InvalidInputError(
+                f"{what}: its {key.replace('_', ' ')} {excerpt(name)} is not a file name"
+            )
+
+
+_FILE_NAMES: Final = (
+    *("base_manifest_list", "delta_manifest_list", "changelog_manifest_list"),
+    *("index_manifest", "statistics"),
+)
+"""The snapshot fields that hold file names."""
+
+_LONGEST_NAME: Final = 255
+"""In bytes: the limit of file systems."""
+
+
+def _is_file_name(name: str) -> bool:
+    return is_key(name) and "/" not in name and len(name.encode()) <= _LONGEST_NAME
 
 
 def snapshot_to_json(snapshot: Snapshot) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from ledger.stores.file_access import FileAccess
 from ledger.table import Table
 from ledger.table_at import TableAt
 from ledger.table_handle import handle_of
+from projections.statistics.engine_listed import merges_rows
 from projections.statistics.session import cores_of, spark_session
 from projections.statistics.spark_source import LogSource
 from projections.statistics.tile_rows import folder
@@ -183,7 +184,8 @@ class Analysis:
     Attributes:
         snapshot_id: The snapshot.
         distinct: The estimate by field id.
-        is_exact: Whether every row of the live files is the table's; deletes are not subtracted.
+        is_exact: Whether every row of the live files is the table's; rows that are deleted or
+            replaced are not subtracted.
         read_count: Number of data files read; the sketches of others were kept.
         sketches: By field id, the theta sketch of its values; absent for a column without files.
     """
@@ -241,7 +243,7 @@ def analyze(
     return Analysis(
         instant.state.last_snapshot_id,
         {key: sketches[key][0] if key in sketches else 0 for key in sorted(counted)},
-        is_exact=len(data) == len(instant.files),
+        is_exact=len(data) == len(instant.files) and not merges_rows(instant.state),
         read_count=len(missing),
         sketches={key: sketch for key, (_, sketch) in sorted(sketches.items())},
     )

@@ -43,7 +43,7 @@ from ledger.table import Table
 from ledger.table_at import TableAt
 from ledger.table_handle import handle_of
 from projections.manifest_files.lists import names_lists
-from projections.statistics.engine_listed import EngineListedStatistics
+from projections.statistics.engine_listed import EngineListedStatistics, merges_rows
 from projections.statistics.query import paimon_rendering_of, rendering_of
 
 if TYPE_CHECKING:
@@ -378,7 +378,7 @@ class _LivePartitions:
         self._readings = StatisticsReadability(log, at.schema)
         self._rendering = rendering_of(at)
         self._names = {key: ".".join(path) for path, key in paths_of(at.schema)}
-        self._everywhere = 0
+        self._everywhere = int(merges_rows(at.state))
         # Imported here: its thread pool could not be imported while the process exits.
         from ledger.files.register import MetricsModes, metrics_modes
 

@@ -191,6 +191,17 @@ def engine_origin(state: TableState) -> IcebergOrigin | PaimonOrigin:
             raise UnsupportedError(f"no engine lists files of table {state.table_id}")
 
 
+def merges_rows(state: TableState) -> bool:
+    """Return whether engines of Paimon leave out rows of a state's files when they read.
+
+    Files of a table with a primary key hold rows that newer ones replace, and deletion vectors, in
+    an index manifest, delete rows.
+    """
+    if not isinstance(state.origin, PaimonOrigin) or state.lists_files or state.snapshot is None:
+        return False
+    return bool(state.schema.primary_keys) or state.snapshot.index_manifest is not None
+
+
 def _entries_of_difference(step: _Step) -> pa.Table:
     """Return rows of `ENTRIES`: the files that one snapshot added and deleted, and its own row."""
     import pyarrow as pa
