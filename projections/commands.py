@@ -19,7 +19,7 @@ def project(app: App) -> None:
 
 
 def serve(app: App) -> None:
-    """Serve a ledger through the Iceberg REST catalog."""
+    """Serve a ledger through the REST catalogs of Iceberg and of Paimon."""
     from projections.rest.command import register_serve
 
     register_serve(app)

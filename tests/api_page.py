@@ -148,22 +148,29 @@ EXAMPLES: Mapping[str, str] = {
     "DropColumn": 'orders.alter([ledger.DropColumn(("pieces",))])',
     "DropPrimaryKey": "orders.plan([ledger.DropPrimaryKey()]).refusals",
     "FileChange": 'ledger.FileChange(path="b.parquet", record_count=3, file_size_in_bytes=95)',
+    "FileFunctionDefinition": 'ledger.FileFunctionDefinition(language="java", class_name="Area")',
     "FormatError": 'orders.alter([ledger.AddColumn(("v",), "VARIANT")])',
+    "Function": 'ledger.Function(definitions={"trino": ledger.SqlFunctionDefinition("a * b")})',
+    "FunctionFileResource": 'ledger.FunctionFileResource("jar", "/lib/area.jar")',
     "Identifier": 'ledger.Identifier.parse("shop.orders").database',
     "InvalidChangeError": "lake.correct_clock()",
     "InvalidInputError": 'orders.sql("SELECT 1")',
     "InvalidNameError": 'lake.create_database("a/b")',
     "InvalidTypeError": 'orders.alter([ledger.AddColumn(("zip",), "NUMBER")])',
+    "LambdaFunctionDefinition": 'ledger.LambdaFunctionDefinition("(a, b) -> a * b", "java")',
     "Ledger": 'ledger.open("memory://mine").create_database("shop").version',
     "Ledger.alter_database": 'lake.alter_database("shop", updates={"owner": "bob"})',
+    "Ledger.alter_function": 'lake.alter_function("shop.area", [ledger.UpdateComment("a * b")])',
     "Ledger.alter_view": 'lake.alter_view("shop.ids", [ledger.UpdateComment("all ids")])',
     "Ledger.close": "lake.close(timeout_s=10)",
     "Ledger.correct_clock": "lake.correct_clock(1_600_000_000_000)",
     "Ledger.create_database": 'lake.create_database("sales", {"owner": "ann"}, author="ann")',
+    "Ledger.create_function": 'lake.create_function("shop.volume", ledger.Function())',
     "Ledger.create_table": 'lake.create_table("shop.visits", {"day": "DATE", "city": "STRING"})',
     "Ledger.create_view": 'lake.create_view("shop.all", ledger.ViewSchema((), "SELECT 1"))',
     "Ledger.databases": "lake.databases()",
     "Ledger.drop_database": 'lake.drop_database("empty")',
+    "Ledger.drop_function": 'lake.drop_function("shop.area")',
     "Ledger.drop_table": 'lake.drop_table("shop.orders")',
     "Ledger.dropped_tables": "lake.dropped_tables()",
     "Ledger.undrop_table": '[lake.drop_table("shop.orders"), lake.undrop_table("shop.orders")]',
@@ -173,6 +180,8 @@ EXAMPLES: Mapping[str, str] = {
     "Ledger.events": "next(lake.events()).transactions[0].author",
     "Ledger.find_commit": 'lake.find_commit("monday")',
     "Ledger.find_everywhere": 'lake.find_everywhere("monday").entries',
+    "Ledger.function": 'lake.function("shop.area").function.definitions',
+    "Ledger.functions": 'lake.functions("shop")',
     "Ledger.history": 'next(iter(lake.history()))["kind"]',
     "Ledger.import_table": 'mirrors.import_table("web.visits", theirs, format_name="delta")',
     "Ledger.import_tables": 'lake.import_tables(web, format_name="delta")',
@@ -215,6 +224,7 @@ EXAMPLES: Mapping[str, str] = {
     "SetOption": 'orders.alter([ledger.SetOption("owner", "ann")])',
     "SnapshotPlan": 'ledger.SnapshotPlan("OVERWRITE", delete=("a.parquet",))',
     "SortColumn": 'ledger.SortColumn(("id",))',
+    "SqlFunctionDefinition": 'ledger.SqlFunctionDefinition("a * b")',
     "StoreError": 'with suppress(ledger.StoreError): lake.create_database("sales")',
     "Table": 'lake.table("shop.orders").schema.names',
     "Table.add_files": "orders.add_files(new_file)",
@@ -372,6 +382,7 @@ class ExampleNames(dict[str, Any]):
         orders.branch("audit").append([_file("audit.parquet")])
         lake.create_database("empty")
         lake.create_view("shop.ids", ledger.ViewSchema(orders.schema.fields, "SELECT id FROM t"))
+        lake.create_function("shop.area", ledger.Function())
         return lake
 
     def _new_file(self) -> str:

@@ -336,6 +336,7 @@ OPENING = {
     "ledger.cli.quickstart.steps": ({"read_table": 1}, "flights of a package"),
     "ledger.audit.report": ({"read_text": 1}, "the page's own template"),
     "projections.rest.authentication": ({"read_text": 1}, "the operator's own file of tokens"),
+    "projections.rest.dlf_keys": ({"read_text": 1}, "the operator's own file of access keys"),
     "projections.rest.command": ({"read_text": 1}, "the operator's own storage config"),
     "ledger.cli.exits": ({"os.open": 1}, "the null device"),
     "ledger.stores.local": (

@@ -12,7 +12,7 @@ from typing import Any, cast, get_args
 import pytest
 
 import ledger
-from ledger import FileChange, LedgerError, Schema, SchemaChange, transforms
+from ledger import FileChange, Function, LedgerError, Schema, SchemaChange, transforms
 from ledger.events import SpecChange, SpecUpdate
 from ledger.model.messages import excerpt
 from ledger.table_handle import handle_of
@@ -96,6 +96,7 @@ VALID: dict[str, Any] = {
     "url": "memory://arguments",
     "new_name": "other",
     "schema": Schema.of({"id": "BIGINT"}),
+    "function": Function(),
     "changes": [{"type": "dropPrimaryKey"}],
     "files": [a_file("b.parquet")],
     "paths": ["a.parquet"],

@@ -20,6 +20,7 @@ from ledger import (
     AddPartitionField,
     DropColumn,
     FileChange,
+    Function,
     Identifier,
     Ledger,
     Move,
@@ -33,6 +34,7 @@ from ledger import (
     SetOption,
     SnapshotPlan,
     SortColumn,
+    SqlFunctionDefinition,
     Table,
     UndropColumn,
     UpdateColumnComment,
@@ -98,6 +100,9 @@ def create_tables(lake: Ledger) -> Table:
     )
     lake.create_view("shop.v", ViewSchema([*Schema.of(columns).fields], "SELECT 1", {"spark": "x"}))
     lake.alter_view("shop.v", [UpdateComment("all"), SetOption("a", "b")])
+    area = Function(definitions={"trino": SqlFunctionDefinition("a * b")})
+    lake.create_function("shop.area", area)
+    lake.alter_function("shop.area", [UpdateComment("all"), SetOption("a", "b")])
     of_view = [UpdateComment("none"), SetOption("a", "c")]
     lake.alter_view("shop.v", of_view)
     return lake.create_table("shop.orders", columns)

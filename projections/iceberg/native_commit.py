@@ -34,6 +34,7 @@ from ledger.state.declared_formats import OWN_PREFIX
 from ledger.state.iceberg_origin import FORMAT_VERSION
 from ledger.state.table import TableState
 from ledger.table_handle import TableHandle
+from projections.iceberg.foreign_tables import refuse_foreign_commit
 from projections.iceberg.imported_metadata import ledger_schema
 from projections.iceberg.metadata_update import apply_updates
 from projections.iceberg.rest_updates import TableRequirement, TableUpdate, check_requirements
@@ -81,6 +82,7 @@ def commit_native_updates(
         UnsupportedError: The ledger cannot make the table what the updates ask for.
         CommitConflictError: Other writers committed each time.
     """
+    refuse_foreign_commit(table.state if table.log.head is None else table.log.head.state)
     _refuse_other_updates(batch)
     found = table.committed_before(options.get("commit_id"), asked)
     if found is not None:

@@ -43,9 +43,9 @@ from projections.iceberg.rest_updates import (
     update_to_json,
 )
 from projections.iceberg.schema_rebase import rebase_added_columns
-from projections.iceberg.served import check_location
 from projections.iceberg.table_metadata import TableMetadata
 from projections.importing.trial import PlanningState
+from projections.locations import check_location
 
 _LEDGER_OPTIONS = "ledger."
 _OF_COMMITS = {"last_updated_ms", "metadata_log"}

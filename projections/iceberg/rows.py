@@ -51,6 +51,7 @@ from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.table import TableState
 from ledger.table_at import TableAt
 from ledger.table_handle import TableHandle
+from projections.iceberg.foreign_tables import is_foreign, render_in_memory
 from projections.iceberg.imported import metadata_of_imported, render_imported
 from projections.iceberg.materialise import ICEBERG, advance
 from projections.iceberg.planned import is_cast_by_name, misread_members
@@ -64,6 +65,7 @@ from projections.iceberg.rules import (
     schemas_read_by_name,
     type_problems,
 )
+from projections.iceberg.table_json import write_metadata
 from projections.materialising import ignore_progress, outputs_of, target_state
 from projections.outputs import MemoryOutputs
 from projections.reader_limits import PlaceKey, place_key
@@ -112,6 +114,8 @@ def scan(
     names = None if columns is None else tuple(path_texts(columns))
     if isinstance(at.state.origin, IcebergOrigin):
         return _scan_imported(table, at, at.state.origin, where, names)
+    if is_foreign(at.state):
+        return _scan_foreign(table, at, where, names)
     if table.location.startswith("memory://"):
         raise UnsupportedError(
             f"{table.identifier} is at {table.location}, which file readers cannot access: keep "
@@ -134,6 +138,28 @@ def _scan_imported(
         schemas = origin.listed_schemas(at.schema).values()
         _refuse_misread_members(table, structs, schemas)
     metadata, made = _imported_metadata(table, at)
+    schema = metadata.schema()
+    return LedgerScan(
+        table_metadata=metadata,
+        io=RowFiles(table.file_access, made, table.reached),
+        row_filter=row_filter(parse_filter(where, at.schema), schema),
+        selected_fields=_selected_columns(names, schema),
+    )
+
+
+def _scan_foreign(
+    table: TableHandle, at: TableAt, where: Filter, names: tuple[str, ...] | None
+) -> DataScan:
+    """Return a scan of a table whose engines list its files in another format."""
+    from projections.iceberg.row_scan import LedgerScan, RowFiles, row_filter
+
+    if structs := _structs_read_by_name(at.schema, names):
+        schemas = at.state.origin.listed_schemas(at.schema).values()
+        _refuse_misread_members(table, structs, schemas)
+    rendered, made = render_in_memory(table, at.state)
+    metadata = _parse_pyiceberg_metadata(write_metadata(rendered)).model_copy(
+        update={"current_schema_id": at.schema.id}
+    )
     schema = metadata.schema()
     return LedgerScan(
         table_metadata=metadata,

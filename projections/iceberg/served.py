@@ -14,7 +14,7 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate
-from typing import Final, Unpack
+from typing import Unpack
 from weakref import WeakKeyDictionary
 
 from attrs import define, evolve, frozen
@@ -23,8 +23,6 @@ from msgspec.structs import replace
 from ledger.events import TableEvent
 from ledger.ledger_handle import LedgerHandle
 from ledger.ledger_writes import create_recorded_table
-from ledger.locations import folded, place_of
-from ledger.log.layout import STREAM_FOLDER
 from ledger.log.request import CommitOptions
 from ledger.log.time_travel import at_version
 from ledger.model.errors import DamagedLogError, InvalidInputError, UnsupportedError
@@ -34,10 +32,10 @@ from ledger.state.declared_formats import OWN_PREFIX
 from ledger.state.iceberg_origin import IcebergOrigin, SnapshotIdRanges, is_id_in_ranges
 from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
-from ledger.stores.file_access import resolve_symlinks
 from ledger.table_handle import TableHandle
 from projections.iceberg.differences import counter_change_events, metadata_change_events
 from projections.iceberg.engine_files import EngineManifests
+from projections.iceberg.foreign_tables import is_foreign, render_foreign
 from projections.iceberg.imported import with_statistics_urls
 from projections.iceberg.imported_metadata import differing_fields, metadata_of
 from projections.iceberg.importing import creation_of
@@ -56,10 +54,8 @@ from projections.iceberg.table_metadata import (
 )
 from projections.importing.deriving import options_of_properties
 from projections.importing.trial import PlanningState
+from projections.locations import check_location
 from projections.materialising import outputs_of
-
-_LONGEST_NAME: Final = 255
-"""Length in bytes of the longest name of a file that storages take."""
 
 
 def create_table(
@@ -169,38 +165,6 @@ def _refuse_ledger_options(metadata: TableMetadata) -> None:
         )
 
 
-def check_location(handle: LedgerHandle | TableHandle, url: str, what: str) -> None:
-    """Check that a client may name a location: below the ledger, or below an allowed one.
-
-    Args:
-        handle: The ledger, or a table of it.
-        url: The client's location.
-        what: The name of the value, for the message.
-
-    Raises:
-        InvalidInputError: It is not a location of files.
-        UnsupportedError: It is somewhere else.
-    """
-    setting = handle.setting
-    setting.file_access().check(url)
-    place = resolve_symlinks(place_of(url))
-    segments = place.path.split("/")
-    if any(
-        folded(each) == STREAM_FOLDER or len(each.encode()) > _LONGEST_NAME for each in segments
-    ):
-        raise InvalidInputError(
-            f"{what} {url} has a folder {STREAM_FOLDER}, which is the ledger's, or a name of more "
-            f"than {_LONGEST_NAME} bytes; choose another place"
-        )
-    roots = (place_of(setting.home), place_of(setting.store.url), *setting.allowed)
-    if ".." in segments or not any(resolve_symlinks(each).holds(place) for each in roots):
-        raise UnsupportedError(
-            f"{what} {url} is outside of the ledger and of the locations that are allowed; allow "
-            "its folder when the ledger is opened (allowed_locations, or "
-            "LAKELEDGER_ALLOWED_LOCATIONS)"
-        )
-
-
 @frozen
 class Loaded:
     """A version of a table for engines.
@@ -239,7 +203,8 @@ _written: WeakKeyDictionary[TableHandle, _Written] = WeakKeyDictionary()
 def load(table: TableHandle, state: TableState) -> Loaded:
     """Return a version of a table, whose metadata file exists then.
 
-    Of a table that the ledger created, or that is from another format, it is the projected one.
+    Of a table that the ledger created, or that is from another format, it is the projected one; of
+    one whose engines list its files in another format, see `projections.iceberg.foreign_tables`.
 
     Args:
         table: The table.
@@ -253,6 +218,10 @@ def load(table: TableHandle, state: TableState) -> Loaded:
     if last is not None and last.newest.version == state.version:
         return last.newest
     origin = state.origin
+    if is_foreign(state):
+        rendered = render_foreign(table, state)
+        location = f"{table.location}/{rendered.path}"
+        return _remember(table, Loaded(state.version, rendered.metadata, location, rendered.body))
     if not isinstance(origin, IcebergOrigin) or state.owner.kind != "served":
         # The location of a table that others own is theirs to write.
         return _load_projected(table, state)
@@ -277,7 +246,10 @@ def _load_projected(table: TableHandle, state: TableState) -> Loaded:
     body = outputs_of(table).read(path)
     if body is None:
         raise DamagedLogError(f"{path} is missing right after it was written; load again", path)
-    made = Loaded(version, read_metadata(body), f"{table.location}/{path}", body)
+    return _remember(table, Loaded(version, read_metadata(body), f"{table.location}/{path}", body))
+
+
+def _remember(table: TableHandle, made: Loaded) -> Loaded:
     _written[table] = _Written(made, {})
     return made
 

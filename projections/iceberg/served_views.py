@@ -32,7 +32,6 @@ from ledger.state.catalog import CatalogState, ViewEntry
 from ledger.state.iceberg_view import IcebergView, fold_view_updates
 from ledger.stores.file_access import resolve_symlinks
 from projections.iceberg.position import METADATA_PATH
-from projections.iceberg.served import check_location
 from projections.iceberg.view_metadata import (
     ViewMetadata,
     metadata_of_iceberg_view,
@@ -48,6 +47,7 @@ from projections.iceberg.view_updates import (
     apply_view_updates,
     check_view_requirements,
 )
+from projections.locations import check_location
 
 
 @frozen

@@ -1,4 +1,7 @@
-"""ASGI application of a protocol: routing, body limits, authentication, access log, health.
+"""ASGI application of protocols: routing, body limits, authentication, access log, health.
+
+Each protocol is mounted at a path, one of them at the root. What no endpoint answers is answered as
+an error of the protocol whose path the request begins with.
 
 Handlers are plain functions that run in the worker pool. Everything that can be checked without a
 log is checked before a handler runs: authentication, the number of waiting requests, the size of
@@ -27,7 +30,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ledger.model.messages import excerpt
 from ledger.observing.telemetry import log_event, warn
-from projections.rest.authentication import Authenticate
+from projections.rest.authentication import Authenticate, Caller, RequestHead
 from projections.rest.requests import (
     MOST_BODY_BYTES,
     Call,
@@ -52,6 +55,7 @@ _BODIES: Final = 8
 _BODY_TIMEOUT_S: Final = 60.0
 _NO_BODY: Final = frozenset({204, 304})
 _SERVER_ERROR: Final = 500
+_UNSUPPORTED: Final = 501
 
 
 @frozen
@@ -59,16 +63,18 @@ class Protocol(Generic[S]):
     """A catalog protocol.
 
     Attributes:
-        endpoints: Its rows.
+        endpoints: Its rows, with the paths that they are routed by.
         service: The object that the rows' handlers take.
         answer_error: Returns the answer to an error that a request of an effect raised.
         check_ready: Raises if requests cannot be answered.
+        endpoints_hint: Says where the endpoints are listed, for the answer to an unknown one.
     """
 
     endpoints: Sequence[Endpoint[S]]
     service: S
     answer_error: Callable[[Exception, Effect], Reply]
     check_ready: Callable[[], object]
+    endpoints_hint: str
 
 
 @define
@@ -171,25 +177,36 @@ class Serving:
         return BodyReader(most, _BODIES * most, self.body_timeout_s)
 
 
-def create_app(protocol: Protocol[Any], serving: Serving) -> Starlette:
-    """Return the application that serves a protocol."""
-    rows: dict[str, dict[str, Endpoint[Any]]] = {}
-    for each in protocol.endpoints:
-        rows.setdefault(_route_path(each.path), {})[each.method] = each
+def create_app(mounts: Mapping[str, Protocol[Any]], serving: Serving) -> Starlette:
+    """Return the application that serves protocols.
+
+    Args:
+        mounts: The protocols by the paths that their endpoints begin with; "" is the root.
+        serving: Its settings.
+    """
     routes = [
-        Route(path, partial(_answer, protocol, serving, by_method), methods=[*by_method])
-        for path, by_method in rows.items()
+        Route(path, partial(_answer, _Route(mount, protocol, rows), serving), methods=[*rows])
+        for mount, protocol in mounts.items()
+        for path, rows in _rows_by_path(mount, protocol).items()
     ]
     health = Route(HEALTH, _answer_health)
-    ready = Route(READY, partial(_answer_ready, protocol, serving))
+    ready = Route(READY, partial(_answer_ready, [*mounts.values()], serving))
     app = Starlette(
         routes=[*routes, health, ready],
-        exception_handlers={HTTPException: partial(_answer_unknown_route, protocol)},
+        exception_handlers={HTTPException: partial(_answer_unknown_route, mounts)},
         middleware=[Middleware(_decode_names)],
     )
     # A redirect to another spelling of a path would lose the body of some clients.
     app.router.redirect_slashes = False
     return app
+
+
+def _rows_by_path(mount: str, protocol: Protocol[Any]) -> dict[str, dict[str, Endpoint[Any]]]:
+    """Return a protocol's rows by their paths as Starlette takes them, and by their methods."""
+    rows: dict[str, dict[str, Endpoint[Any]]] = {}
+    for each in protocol.endpoints:
+        rows.setdefault(mount + _route_path(each.path), {})[each.method] = each
+    return rows
 
 
 def _decode_names(app: ASGIApp) -> ASGIApp:
@@ -210,36 +227,40 @@ def _decode_names(app: ASGIApp) -> ASGIApp:
     return route
 
 
+_PREFIX: Final = "prefix"
+"""Parameter of a path that says nothing: there is one ledger, whatever prefix a client has."""
+
 _ENCODED_SLASH: Final = re.compile(rb"%2f", re.IGNORECASE)
-_PREFIX: Final = "/{prefix}"
 _PARAMETER: Final = re.compile(r"\{([^}]*)\}")
 
 
 def _route_path(path: str) -> str:
-    """Return a specification's path as Starlette takes it; a ledger is served without a prefix."""
-    return _PARAMETER.sub(
-        lambda found: "{" + found[1].replace("-", "_") + "}", path.replace(_PREFIX, "")
-    )
+    """Return a specification's path as Starlette takes it."""
+    return _PARAMETER.sub(lambda found: "{" + found[1].replace("-", "_") + "}", path)
 
 
-async def _answer(
-    protocol: Protocol[Any],
-    serving: Serving,
-    rows: Mapping[str, Endpoint[Any]],
-    request: Request,
-) -> Response:
+@frozen
+class _Route:
+    """A path of a protocol: its mount, and its endpoints by method."""
+
+    mount: str
+    protocol: Protocol[Any]
+    rows: Mapping[str, Endpoint[Any]]
+
+
+async def _answer(route: _Route, serving: Serving, request: Request) -> Response:
     begun_s = time.monotonic()
-    endpoint = rows.get(request.method) or rows["GET"]
+    endpoint = route.rows.get(request.method) or route.rows["GET"]
     try:
-        reply = await _run(protocol, serving, endpoint, request)
+        reply = await _run(route, serving, endpoint, request)
     except ClientDisconnect:
         # Nothing ran, and nobody reads the answer.
         reply = Reply(400)
     except Exception as error:  # noqa: BLE001 - each error has an answer
-        reply = protocol.answer_error(error, endpoint.effect)
+        reply = route.protocol.answer_error(error, endpoint.effect)
         # A request that was rejected for the load of the server has no cause.
         cause = error.__cause__ if isinstance(error, RequestError) else error
-        if reply.status >= _SERVER_ERROR and cause is not None:
+        if _SERVER_ERROR <= reply.status != _UNSUPPORTED and cause is not None:
             said = f"{type(cause).__name__}: {cause}"
             method, path = request.method, request.scope["path"]
             warn(LOGGER, "request_failed", method=method, path=path, error=said)
@@ -247,16 +268,31 @@ async def _answer(
     return _response(reply)
 
 
-async def _run(
-    protocol: Protocol[Any], serving: Serving, endpoint: Endpoint[Any], request: Request
-) -> Reply:
-    headers = {name.lower(): value for name, value in request.headers.items()}
-    principal = serving.authenticate(headers)
-    values = dict(request.path_params)
+async def _run(route: _Route, serving: Serving, endpoint: Endpoint[Any], request: Request) -> Reply:
+    head = _head_of(request, route.mount)
+    caller = serving.authenticate(head)
+    values = {name: value for name, value in request.path_params.items() if name != _PREFIX}
     with serving.pool.place(tuple(values.values())) as run:
         async with serving.bodies.reading(request) as body:
-            call = Call(values, dict(request.query_params), headers, body, principal)
-            return await run(partial(endpoint.handle, protocol.service, call))
+            call = Call(values, dict(request.query_params), head.headers, body, caller.principal)
+            return await run(partial(_handle, endpoint, route.protocol.service, caller, call))
+
+
+def _head_of(request: Request, mount: str) -> RequestHead:
+    """Return the head of a request, whose path is the part that follows the mount."""
+    raw: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
+    return RequestHead(
+        request.method,
+        raw.decode("latin-1").removeprefix(mount),
+        request.scope["query_string"].decode("latin-1"),
+        {name.lower(): value for name, value in request.headers.items()},
+    )
+
+
+def _handle(endpoint: Endpoint[S], service: S, caller: Caller, call: Call) -> Reply:
+    """Answer a call whose body is the one that was signed, if any was; runs in a worker thread."""
+    caller.check_body(call.body)
+    return endpoint.handle(service, call)
 
 
 def _log(request: Request, status: int, begun_s: float) -> None:
@@ -275,10 +311,13 @@ async def _answer_health(_request: Request) -> Response:
     return _response(Reply.of({"status": "up"}))
 
 
-async def _answer_ready(protocol: Protocol[Any], serving: Serving, _request: Request) -> Response:
+async def _answer_ready(
+    protocols: Sequence[Protocol[Any]], serving: Serving, _request: Request
+) -> Response:
     try:
         # A key of its own: no table can use up its share.
-        await serving.pool.run(READY, protocol.check_ready)
+        for each in protocols:
+            await serving.pool.run(READY, each.check_ready)
     except Exception as error:  # noqa: BLE001 - whatever it is, the server is not ready
         # The class only: the message may name paths, and nobody is authenticated here.
         content = {"status": "not ready", "reason": type(error).__name__}
@@ -287,14 +326,21 @@ async def _answer_ready(protocol: Protocol[Any], serving: Serving, _request: Req
 
 
 def _answer_unknown_route(
-    protocol: Protocol[Any], request: Request, error: Exception
+    mounts: Mapping[str, Protocol[Any]], request: Request, error: Exception
 ) -> Response | Awaitable[Response]:
     begun_s = time.monotonic()
     status = error.status_code if isinstance(error, HTTPException) else _SERVER_ERROR
     method, path = request.method, request.scope["path"]
-    said = f"no endpoint answers {method} {path}; GET /v1/config lists those that exist"
-    reply = protocol.answer_error(RequestError(status, said), "read")
+    mount = _mount_of(mounts, path)
+    message = f"no endpoint answers {method} {path}; {mounts[mount].endpoints_hint}"
+    reply = mounts[mount].answer_error(RequestError(status, message), "read")
     _log(request, status, begun_s)
     # A method that is not there is answered with those that are, in Allow.
     allowed = (error.headers if isinstance(error, HTTPException) else None) or {}
     return _response(evolve(reply, headers={**reply.headers, **allowed}))
+
+
+def _mount_of(mounts: Mapping[str, Protocol[Any]], path: str) -> str:
+    """Return the longest path of a mount that a request's path begins with; else the first."""
+    found = [each for each in mounts if f"{path}/".startswith(f"{each}/")]
+    return max(found, key=len, default=next(iter(mounts)))

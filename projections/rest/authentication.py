@@ -1,7 +1,8 @@
-"""Authentication by static bearer tokens, of which only salted hashes are stored.
+"""Authentication of requests by the scheme of their header Authorization, and by bearer tokens.
 
-A token file has one token a line: the principal's name, a salt, and the SHA-256 of salt and token,
-both in hex. Tokens are generated with 256 random bits, so a slow hash would protect nothing more.
+Of static bearer tokens only salted hashes are stored. A token file has one token a line: the
+principal's name, a salt, and the SHA-256 of salt and token, both in hex. Tokens are generated with
+256 random bits, so a slow hash would protect nothing more.
 """
 
 from __future__ import annotations
@@ -20,10 +21,49 @@ from ledger.model.errors import InvalidInputError
 from ledger.model.messages import excerpt
 from projections.rest.requests import RequestError
 
-Authenticate = Callable[[Mapping[str, str]], str | None]
-"""Returns the principal of a request by its headers, None for the default author; or raises a
-RequestError of status 401 or 403."""
 
+@frozen
+class RequestHead:
+    """The part of a request that comes before its body.
+
+    Attributes:
+        method: The HTTP method.
+        path: The path as it was sent, percent-encoded, without the path that its protocol is
+            mounted at.
+        query: The query as it was sent, without the question mark.
+        headers: Headers, by name in lower case.
+    """
+
+    method: str = "GET"
+    path: str = "/"
+    query: str = field(default="", repr=False)
+    headers: Mapping[str, str] = field(factory=dict, repr=False)
+
+
+def accept_any_body(body: bytes) -> None:
+    """Accept a body that the credentials say nothing about."""
+    del body
+
+
+@frozen
+class Caller:
+    """Sender of a request.
+
+    Attributes:
+        principal: Name of the principal; None for the default author.
+        check_body: Raises a RequestError of status 401 if the body is not the one that was signed.
+            The request changes nothing before that.
+    """
+
+    principal: str | None
+    check_body: Callable[[bytes], None] = accept_any_body
+
+
+Authenticate = Callable[[RequestHead], Caller]
+"""Returns who sent a request, before its body is read; or raises a RequestError of status 401 or
+403."""
+
+BEARER: Final = "bearer"
 _SALT_BYTES: Final = 16
 _TOKEN_BYTES: Final = 32
 _LONGEST_HEADER: Final = 8192
@@ -44,10 +84,7 @@ class TokenHash:
         Raises:
             InvalidInputError: The name is empty, or has blanks or control characters.
         """
-        if not principal.isprintable() or len(principal.split()) != 1 or "#" in principal:
-            raise InvalidInputError(
-                f"{excerpt(principal)} is no name of a principal; write one word without '#'"
-            )
+        check_principal(principal)
         salt = secrets.token_bytes(_SALT_BYTES)
         return cls(principal, salt, _digest(salt, token))
 
@@ -75,6 +112,18 @@ class TokenHash:
     def accepts(self, token: str) -> bool:
         """Return whether a token has this hash; takes the same time for every token."""
         return hmac.compare_digest(self.digest, _digest(self.salt, token))
+
+
+def check_principal(name: str) -> None:
+    """Check the name of a principal.
+
+    Raises:
+        InvalidInputError: It is empty, or has blanks or control characters.
+    """
+    if not name.isprintable() or len(name.split()) != 1 or "#" in name:
+        raise InvalidInputError(
+            f"{excerpt(name)} is no name of a principal; write one word without '#'"
+        )
 
 
 def _digest(salt: bytes, token: str) -> bytes:
@@ -124,9 +173,9 @@ def add_token(path: Path, principal: str) -> str:
 def bearer_authentication(tokens: tuple[TokenHash, ...]) -> Authenticate:
     """Return the authentication by bearer tokens."""
 
-    def authenticate(headers: Mapping[str, str]) -> str:
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not token or len(token) > _LONGEST_HEADER:
+    def authenticate(head: RequestHead) -> Caller:
+        scheme, _, token = head.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != BEARER or not token or len(token) > _LONGEST_HEADER:
             raise RequestError(
                 401,
                 "the request has no bearer token; set the client's option token, which sends "
@@ -136,7 +185,22 @@ def bearer_authentication(tokens: tuple[TokenHash, ...]) -> Authenticate:
         found = [each.principal for each in tokens if each.accepts(token.strip())]
         if not found:
             raise RequestError(401, "the bearer token is not one of the server's; check it")
-        return found[0]
+        return Caller(found[0])
+
+    return authenticate
+
+
+def authentication_by_scheme(schemes: Mapping[str, Authenticate]) -> Authenticate:
+    """Return the authentication that the scheme of the header Authorization selects.
+
+    Args:
+        schemes: Authentications, by scheme in lower case; the first answers requests of others.
+    """
+    first = next(iter(schemes.values()))
+
+    def authenticate(head: RequestHead) -> Caller:
+        scheme = head.headers.get("authorization", "").partition(" ")[0].lower()
+        return schemes.get(scheme, first)(head)
 
     return authenticate
 
@@ -159,7 +223,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def authenticate_local_program(headers: Mapping[str, str]) -> None:
+def authenticate_local_program(head: RequestHead) -> Caller:
     """Accept programs of this machine, and reject requests that a web page sends through a browser.
 
     For a server that binds to loopback without tokens: a page of any site can send requests to it,
@@ -168,16 +232,18 @@ def authenticate_local_program(headers: Mapping[str, str]) -> None:
     Raises:
         RequestError: The request comes from a web page.
     """
-    host = headers.get("host", "")
+    host = head.headers.get("host", "")
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
-    if "origin" in headers or not is_loopback(name):
+    if "origin" in head.headers or not is_loopback(name):
         raise RequestError(
             403,
             "a server without tokens accepts requests of this machine's programs only: to its "
             "loopback address, and without the header Origin; start it with --token-file",
         )
+    return Caller(None)
 
 
-def accept_everybody(headers: Mapping[str, str]) -> None:
+def accept_everybody(head: RequestHead) -> Caller:
     """Accept every request: the operator chose a server without authentication."""
-    del headers
+    del head
+    return Caller(None)

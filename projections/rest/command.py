@@ -18,18 +18,23 @@ from ledger.cli.options import LedgerFlags
 from ledger.cli.output import Screen
 from ledger.ledger_handle import LedgerHandle
 from ledger.locations import place_of
+from ledger.log.request import now_millis
 from ledger.model.errors import InvalidInputError
 from ledger.observing.telemetry import is_log_configured
 from ledger.table_handle import handle_of
 from projections.rest.authentication import (
+    BEARER,
     Authenticate,
     accept_everybody,
     add_token,
     authenticate_local_program,
+    authentication_by_scheme,
     bearer_authentication,
     is_loopback,
     read_token_file,
 )
+from projections.rest.dlf_keys import read_key_file
+from projections.rest.dlf_signatures import DEFAULT_TOLERANCE_S, dlf_authentication
 from projections.rest.requests import MOST_BODY_BYTES
 from projections.rest.server import (
     DEFAULT_GRACE_S,
@@ -47,6 +52,9 @@ _LEVELS: Mapping[LogLevel, int] = {"info": 20, "warning": 30}
 _MOST_THREADS = 1024
 _MOST_PORT = 65_535
 _MOST_GRACE_S = 86_400
+_MOST_TOLERANCE_S = 86_400
+PAIMON_MOUNT = "/paimon"
+"""Path that the endpoints of Paimon's protocol begin with; Iceberg's are at the root."""
 
 _ACCESS = Group("Address and access", sort_key=1)
 _LOCATIONS = Group("Locations", sort_key=2)
@@ -72,7 +80,7 @@ class AccessFlags:
         str,
         Parameter(
             help="Address to bind to. Other machines reach an address that is not of loopback, so "
-            "it needs --token-file or --insecure."
+            "it needs --token-file, --dlf-keys or --insecure."
         ),
     ] = "127.0.0.1"
     port: Annotated[int, Parameter(help="Port to bind to; 0 for any free port.")] = DEFAULT_PORT
@@ -84,6 +92,21 @@ class AccessFlags:
             "its name is the author.",
         ),
     ] = None
+    dlf_keys: Annotated[
+        Path | None,
+        Parameter(
+            show_default=False,
+            help="TOML file of access keys with secret and principal, readable by its owner only; "
+            "Paimon's clients sign requests with them (token.provider = dlf).",
+        ),
+    ] = None
+    dlf_tolerance: Annotated[
+        int,
+        Parameter(
+            help="Seconds that the time of a signature may differ from the server's. Within it, a "
+            "recorded request can be sent again."
+        ),
+    ] = DEFAULT_TOLERANCE_S
     insecure: Annotated[
         bool, _Flag, Parameter(help="Serve other machines without authentication.")
     ] = False
@@ -101,17 +124,29 @@ class AccessFlags:
         Raises:
             UsageError: Other machines could commit without a token, and nobody allowed that.
         """
+        if not 1 <= self.dlf_tolerance <= _MOST_TOLERANCE_S:
+            raise UsageError(
+                f"--dlf-tolerance {self.dlf_tolerance} is out of range; give 1 to "
+                f"{_MOST_TOLERANCE_S} seconds"
+            )
+        schemes: dict[str, Authenticate] = {}
         if self.token_file is not None:
+            schemes[BEARER] = bearer_authentication(read_token_file(self.token_file))
+        if self.dlf_keys is not None:
+            keys = read_key_file(self.dlf_keys)
+            schemes |= dlf_authentication(keys, now_millis, tolerance_s=self.dlf_tolerance)
+        if schemes:
             if self.insecure:
-                raise UsageError("--insecure cannot be combined with --token-file")
-            return bearer_authentication(read_token_file(self.token_file))
+                raise UsageError("--insecure cannot be combined with --token-file and --dlf-keys")
+            return authentication_by_scheme(schemes)
         if self.insecure:
             return accept_everybody
         if not is_loopback(self.host):
             raise UsageError(
                 f"--host {self.host} lets other machines commit without authentication; add "
                 "--token-file FILE (create tokens with: lakeledger serve-token NAME --token-file "
-                "FILE), or --insecure if everybody who reaches the address may write"
+                "FILE) or --dlf-keys FILE, or --insecure if everybody who reaches the address may "
+                "write"
             )
         return authenticate_local_program
 
@@ -192,15 +227,16 @@ def serve(
     limits: LimitFlags = LimitFlags(),
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Serve a ledger through the Iceberg REST catalog.
+    """Serve a ledger through the REST catalogs of Iceberg and of Paimon.
 
-    Spark, Trino, Flink, DuckDB and PyIceberg then create tables and commit to them; each commit is
-    in the log with its author, client and reason. Clients take the URL that is printed, any
-    warehouse, and no prefix. A reason is the header X-Lakeledger-Message or the property
-    lakeledger.message.
+    Spark, Trino, Flink, DuckDB, PyIceberg and pypaimon then create tables and commit to them; each
+    commit is in the log with its author, client and reason. Iceberg's clients take the first URL
+    that is printed and no prefix, Paimon's the second one; any warehouse is right. A reason is the
+    header X-Lakeledger-Message, or for Iceberg the property lakeledger.message.
 
     Tokens: create one for each principal with lakeledger serve-token, and give clients the option
-    token. Encrypt connections from other machines by a proxy with TLS.
+    token; or give Paimon's clients access keys (--dlf-keys). Encrypt connections from other
+    machines by a proxy with TLS.
 
     GET /health answers while the process runs, GET /ready while the ledger can be read. Several
     servers on one ledger are safe. SIGTERM ends the server after the requests under way.
@@ -218,21 +254,28 @@ def serve(
     chosen = evolve(place, ledger=url or place.ledger)
     handle = _opened(chosen, access.author, locations.allow_location)
     storage = locations.storage()
-    if access.token_file is None:
+    if access.token_file is None and access.dlf_keys is None:
         chosen.screen.notice(
             f"warning: the author of each commit is {handle.setting.author}, for all clients: "
-            "there is no access control without --token-file"
+            "there is no access control without --token-file or --dlf-keys"
         )
     _configure_log(limits.log_level)
 
-    from projections.rest.app import Serving, create_app
-    from projections.rest.iceberg.catalog import IcebergCatalog, StorageConfig
+    from projections.rest.app import Protocol, Serving, create_app
+    from projections.rest.iceberg.catalog import IcebergCatalog
     from projections.rest.iceberg.routes import iceberg_protocol
+    from projections.rest.paimon.catalog import PaimonCatalog
+    from projections.rest.paimon.routes import paimon_protocol
+    from projections.rest.served_ledger import ServedLedger, StorageConfig
 
     pool = WorkerPool(PoolLimits.of_threads(limits.threads))
     serving = Serving(pool, authenticate=authenticate, most_body_bytes=limits.max_body_bytes)
-    catalog = IcebergCatalog(handle, storage=StorageConfig(storage))
-    app = create_app(iceberg_protocol(catalog), serving)
+    ledger = ServedLedger(handle, StorageConfig(storage))
+    mounts: Mapping[str, Protocol[Any]] = {
+        "": iceberg_protocol(IcebergCatalog(ledger)),
+        PAIMON_MOUNT: paimon_protocol(PaimonCatalog(ledger)),
+    }
+    app = create_app(mounts, serving)
     with bound_socket(Address(access.host, access.port)) as listening:
         uri = _uri(access.host, listening.getsockname()[1])
         ended = serve_until_stopped(
@@ -303,8 +346,14 @@ def _uri(host: str, port: int) -> str:
 
 
 def _announce(screen: Screen, ledger: str, uri: str) -> None:
-    document = {"ledger": ledger, "uri": uri, "protocol": "iceberg"}
-    screen.result(document, lambda to: to.line(f"serving {ledger} to Iceberg clients at {uri}"))
+    paimon = uri + PAIMON_MOUNT
+    document = {"ledger": ledger, "uri": uri, "protocol": "iceberg", "paimonUri": paimon}
+
+    def show(to: Screen) -> None:
+        to.line(f"serving {ledger} to Iceberg clients at {uri}")
+        to.line(f"and to Paimon clients at {paimon}")
+
+    screen.result(document, show)
     sys.stdout.flush()
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final, Generic, Literal, TypeVar
 
 import msgspec
@@ -25,6 +26,8 @@ MOST_NESTING: Final = 200
 A schema may nest 64 types, each in up to three objects and arrays.
 """
 
+_UNKNOWN_OUTCOME: Final = 500
+
 
 class RequestError(Exception):
     """A request that is answered with an error.
@@ -32,17 +35,39 @@ class RequestError(Exception):
     Attributes:
         status: The HTTP status.
         message: The message for people.
-        kind: The protocol's name of the error; empty for that of the status.
+        kind: The protocol's name of the error, or of the kind of object that it is about; empty for
+            that of the status.
+        resource: The name of the object that it is about, for protocols that have it apart.
     """
 
-    def __init__(self, status: int, message: str, kind: str = "") -> None:
-        super().__init__(status, message, kind)
+    def __init__(self, status: int, message: str, kind: str = "", resource: str = "") -> None:
+        super().__init__(status, message, kind, resource)
         self.status = status
         self.message = message
         self.kind = kind
+        self.resource = resource
 
     def __str__(self) -> str:
         return self.message
+
+
+@contextmanager
+def after_commit(what: str) -> Iterator[None]:
+    """Report each failure in the body as an unknown outcome: a commit before it was made.
+
+    Args:
+        what: The commit, for the message.
+
+    Raises:
+        RequestError: The body failed; its status is 500.
+    """
+    try:
+        yield
+    except Exception as error:
+        raise RequestError(
+            _UNKNOWN_OUTCOME,
+            f"{what} was committed, but a later step of the request failed: {error}; load it again",
+        ) from error
 
 
 @frozen

@@ -186,8 +186,8 @@ def test_show_lists_what_there_is(shop: Run) -> None:
     shop("create", "empty")
 
     assert shop("show", "--output", "json").document["databases"] == [
-        {"name": "empty", "tables": [], "views": []},
-        {"name": "shop", "tables": ["orders"], "views": []},
+        {"name": "empty", "tables": [], "views": [], "functions": []},
+        {"name": "shop", "tables": ["orders"], "views": [], "functions": []},
     ]
     assert "orders" in shop("show").out
 

@@ -16,11 +16,14 @@ from ledger.events import (
     LedgerMoved,
     OwnerSet,
     PaimonBranchUpdated,
+    PartitionChange,
     PartitionStatisticsSet,
+    PartitionsUpdated,
     PlaceAliased,
     TableEvent,
 )
 from ledger.events import catalog as c
+from ledger.events import functions as f
 from ledger.events import iceberg_views as v
 from ledger.events import imported as i
 from ledger.events import schema as e
@@ -38,10 +41,28 @@ from ledger.model import (
     StatisticsFile,
     ViewRepresentation,
 )
+from ledger.model.functions import (
+    FileFunctionDefinition,
+    FunctionFileResource,
+    LambdaFunctionDefinition,
+    SqlFunctionDefinition,
+)
 from tests.evolution.born import DELTA_LIFE, PROMOTED_LIFE, commits, snapshot
 
 A = t.TableName("shop", "a")
 B = t.TableName("shop", "b")
+FILE = FileFunctionDefinition(
+    (FunctionFileResource("jar", "/lib/area.jar"),), "java", "com.shop.Area", "eval"
+)
+LAMBDA = LambdaFunctionDefinition("(a, b) -> a * b", "java")
+AREA = f.FunctionRecord(
+    input_params=(FieldObject(0, "a", "DOUBLE"), FieldObject(1, "b", "DOUBLE NOT NULL")),
+    return_params=(FieldObject(0, "area", "DOUBLE"),),
+    deterministic=True,
+    definitions={"flink": FILE, "spark": LAMBDA, "trino": SqlFunctionDefinition("a * b")},
+    comment="of a rectangle",
+    options={"k": "v"},
+)
 VIEW_UPDATES = (
     v.ViewUuidAssigned("f3"),
     v.ViewFormatUpgraded(1),
@@ -293,7 +314,57 @@ CASES: list[tuple[object, str]] = [
         PaimonBranchUpdated(branch_name="b", added={"schema/schema-0": ""}, removed=("x",)),
         "updated branch b: 1 of its files added, 1 removed",
     ),
+    (
+        PaimonBranchUpdated(branch_name="c", renamed_from="b"),
+        "renamed branch b to c",
+    ),
+    (
+        PartitionsUpdated(
+            snapshot_id=7,
+            partitions=(PartitionChange(spec={"d": "1"}, records=2, size_in_bytes=9, files=1),),
+        ),
+        "snapshot 7 changed 1 partition",
+    ),
+    (
+        PartitionsUpdated(
+            branch_name="b",
+            partitions=(
+                PartitionChange(spec={"d": "1", "h": "2"}, action="CREATE"),
+                PartitionChange(spec={"d": "1", "h": "3"}, action="CREATE"),
+                PartitionChange(spec={"d": "1", "h": "2"}, action="MARK_DONE"),
+                PartitionChange(spec={"d": "0", "h": "9"}, action="DROP"),
+            ),
+        ),
+        (
+            "created 2 partitions, marked as done partition d=1/h=2, dropped partition d=0/h=9 of "
+            "branch b"
+        ),
+    ),
+    (
+        PartitionsUpdated(changes=n.ChangesReference(path="changes/x", sha256="", count=10_000)),
+        "changed 10,000 partitions",
+    ),
     (c.ViewDropped(identifier=A, view_id="i"), "dropped view shop.a"),
+    (
+        c.FunctionCreated(identifier=A, function_id="i", function=AREA),
+        "created function shop.a",
+    ),
+    (
+        c.FunctionAltered(
+            identifier=A,
+            function_id="i",
+            changes=(
+                e.SetOption("k", "v"),
+                e.RemoveOption("k"),
+                e.UpdateComment("b"),
+                f.AddDefinition("flink", FILE),
+                f.UpdateDefinition("flink", LAMBDA),
+                f.DropDefinition("flink"),
+            ),
+        ),
+        "changed function shop.a",
+    ),
+    (c.FunctionDropped(identifier=A, function_id="i"), "dropped function shop.a"),
 ]
 
 

@@ -24,8 +24,10 @@ from projections.iceberg.rest_updates import (
 from projections.iceberg.served import Loaded
 from projections.iceberg.table_json import write_metadata
 from projections.iceberg.table_metadata import TableMetadata
-from projections.rest.iceberg.catalog import IcebergCatalog, StorageConfig
+from projections.locations import check_location
+from projections.rest.iceberg.catalog import IcebergCatalog
 from projections.rest.requests import Call, Reply, RequestError
+from projections.rest.served_ledger import StorageConfig
 
 Snapshots = Literal["all", "refs"]
 """The snapshots that a load returns: all, or those that branches and tags point to."""
@@ -56,7 +58,7 @@ def snapshots_mode(call: Call) -> Snapshots:
 
 def entity_tag(catalog: IcebergCatalog, state: TableState, mode: Snapshots) -> str:
     """Return the ETag of the answer to a load: of a version, a mode and the storage's config."""
-    words = (state.table_id, state.version, mode, catalog.storage.digest)
+    words = (state.table_id, state.version, mode, catalog.ledger.storage.digest)
     return f'"{hashlib.sha256(msgspec.json.encode(words)).hexdigest()[:32]}"'
 
 
@@ -84,14 +86,16 @@ def table_reply(
         with catalog.rendering(state.table_id):
             body = catalog.answers.get(key)
             if body is None:
-                made = _body_of(catalog.storage, served.load(table, state), mode)
+                made = _body_of(catalog.ledger.storage, served.load(table, state), mode)
                 body = catalog.answers.put(key, made)
     return Reply(200, body, {"etag": entity_tag(catalog, state, mode)})
 
 
 def staged_reply(catalog: IcebergCatalog, metadata: TableMetadata) -> Reply:
     """Return the answer with the metadata of a table that does not exist yet."""
-    return Reply(200, _load_result(catalog.storage, metadata, write_metadata(metadata), None))
+    return Reply(
+        200, _load_result(catalog.ledger.storage, metadata, write_metadata(metadata), None)
+    )
 
 
 def _body_of(storage: StorageConfig, loaded: Loaded, mode: Snapshots) -> bytes:
@@ -142,7 +146,7 @@ def check_locations(catalog: IcebergCatalog, updates: Iterable[TableUpdate]) -> 
         InvalidInputError: One is not a location of files.
     """
     for location in _locations_of(updates):
-        served.check_location(catalog.handle, location, "location")
+        check_location(catalog.handle, location, "location")
 
 
 def _locations_of(updates: Iterable[TableUpdate]) -> Iterator[str]:

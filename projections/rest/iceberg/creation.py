@@ -28,16 +28,17 @@ from projections.iceberg import served
 from projections.iceberg.creation_updates import creation_updates
 from projections.iceberg.metadata_update import apply_updates
 from projections.iceberg.schema_json import convert_record, schema_from_json
+from projections.locations import check_location
+from projections.rest.commit_options import MESSAGE_PROPERTY
 from projections.rest.iceberg.answers import check_locations, staged_reply, table_reply
 from projections.rest.iceberg.catalog import IcebergCatalog
-from projections.rest.iceberg.errors import after_commit, no_such_namespace, table_name_taken
+from projections.rest.iceberg.errors import no_such_namespace, table_name_taken
 from projections.rest.iceberg.requests import (
-    MESSAGE_PROPERTY,
     commit_options,
     namespace_of,
     new_name,
 )
-from projections.rest.requests import Call, Endpoint, Reply, RequestError
+from projections.rest.requests import Call, Endpoint, Reply, RequestError, after_commit
 
 _DEFAULTS: Final = {"write.parquet.compression-codec": "zstd"}
 """Properties that each new table gets, since writers take another default without them."""
@@ -75,7 +76,7 @@ def create_table(catalog: IcebergCatalog, call: Call) -> Reply:
     updates = creation_updates(
         schema_from_json(wanted.schema, "$.schema"),
         uuid=fresh_id(),
-        location=(wanted.location or catalog.new_location(name)).rstrip("/"),
+        location=(wanted.location or catalog.ledger.new_location(name)).rstrip("/"),
         spec=_read_spec(wanted.partition_spec),
         order=_read_order(wanted.write_order),
         properties=_DEFAULTS
@@ -106,7 +107,7 @@ def register_table(catalog: IcebergCatalog, call: Call) -> Reply:
     asked = ["registerTable", str(name), location]
     options = commit_options(call, catalog.handle.setting.author, asked)
     check_namespace_of_new(catalog, namespace, options)
-    served.check_location(catalog.handle, location, "metadata-location")
+    check_location(catalog.handle, location, "metadata-location")
     if wanted.overwrite:
         raise RequestError(
             400,

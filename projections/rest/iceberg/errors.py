@@ -13,8 +13,7 @@ Source: the Iceberg REST catalog specification, IcebergErrorResponse; Java's Err
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from ledger.model.errors import (
@@ -93,6 +92,8 @@ def error_type_of(error: Exception, effect: Effect) -> ErrorType:
         ErrorType(status=500, name='CommitStateUnknownException')
     """
     if isinstance(error, RequestError):
+        if error.status == UNKNOWN_OUTCOME.status and not error.kind and effect == "write":
+            return UNKNOWN_OUTCOME
         return ErrorType(error.status, error.kind or _TYPES_BY_STATUS.get(error.status, "Error"))
     found = next((answer for kind, answer in _TYPES if isinstance(error, kind)), INTERNAL)
     if found.status >= _SERVER_ERROR and effect == "write":
@@ -113,27 +114,6 @@ def answer_error(error: Exception, effect: Effect) -> Reply:
     headers = {"www-authenticate": "Bearer"} if status == 401 else {}  # noqa: PLR2004 - HTTP
     content = {"error": {"message": message, "type": name, "code": status}}
     return Reply(status, Reply.of(content).body, headers)
-
-
-@contextmanager
-def after_commit(what: str) -> Iterator[None]:
-    """Report each failure in the body as an unknown outcome: the commit before it was made.
-
-    Args:
-        what: The commit, for the message.
-
-    Raises:
-        RequestError: The body failed.
-    """
-    try:
-        yield
-    except Exception as error:
-        status, name = UNKNOWN_OUTCOME
-        raise RequestError(
-            status,
-            f"{what} was committed, but the answer to it failed: {error}; load it again",
-            name,
-        ) from error
 
 
 def unknown_outcome(reason: str) -> RequestError:

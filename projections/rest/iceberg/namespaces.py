@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from ledger.decide.catalog import AlterDatabase, CreateDatabase, DropDatabase
 from ledger.model.errors import AlreadyExistsError, InvalidChangeError, NotFoundError
-from projections.iceberg import served
+from projections.locations import check_location
 from projections.rest.iceberg.catalog import IcebergCatalog
 from projections.rest.iceberg.errors import no_such_namespace
 from projections.rest.iceberg.requests import (
@@ -17,6 +17,7 @@ from projections.rest.iceberg.requests import (
     namespace_of,
     page_of,
 )
+from projections.rest.ledger_options import client_options, reject_ledger_options
 from projections.rest.requests import NO_CONTENT, Call, Endpoint, Reply, RequestError
 
 
@@ -54,8 +55,9 @@ def create_namespace(catalog: IcebergCatalog, call: Call) -> Reply:
             "ledger's have one; create a namespace with one name",
         )
     (name,) = wanted.namespace
+    reject_ledger_options(wanted.properties)
     if "location" in wanted.properties:
-        served.check_location(catalog.handle, wanted.properties["location"], "location")
+        check_location(catalog.handle, wanted.properties["location"], "location")
     options = _options(catalog, call, ["createNamespace", name, wanted.properties])
     try:
         catalog.handle.ask(CreateDatabase(name, wanted.properties), options)
@@ -76,7 +78,7 @@ def load_namespace(catalog: IcebergCatalog, call: Call) -> Reply:
     found = catalog.state.databases.get(name)
     if found is None:
         raise no_such_namespace(name)
-    properties = {**found.options, "location": catalog.location_of(found)}
+    properties = {**client_options(found.options), "location": catalog.ledger.location_of(found)}
     return Reply.of({"namespace": [name], "properties": properties})
 
 
@@ -100,8 +102,8 @@ def drop_namespace(catalog: IcebergCatalog, call: Call) -> Reply:
             raise
         raise RequestError(
             409,
-            f"Namespace {name} is not empty. Contains {len(inside)} tables and views, such as "
-            f"{inside[0]}; drop or rename them first",
+            f"Namespace {name} is not empty. Contains {len(inside)} tables, views and functions, "
+            f"such as {inside[0]}; drop or rename them first",
             "NamespaceNotEmptyException",
         ) from error
     return NO_CONTENT
@@ -112,13 +114,14 @@ def update_namespace(catalog: IcebergCatalog, call: Call) -> Reply:
     name = namespace_of(call)
     wanted = call.decode(UpdateNamespacePropertiesRequest)
     removals = tuple(dict.fromkeys(wanted.removals or ()))
+    reject_ledger_options((*removals, *wanted.updates))
     both = sorted({*removals} & wanted.updates.keys())
     if both:
         raise RequestError(
             422, f"Invalid namespace update: cannot set and remove properties {both} at once"
         )
     if "location" in wanted.updates:
-        served.check_location(catalog.handle, wanted.updates["location"], "location")
+        check_location(catalog.handle, wanted.updates["location"], "location")
     found = catalog.state.databases.get(name)
     if found is None:
         raise no_such_namespace(name)

@@ -25,6 +25,7 @@ from ledger.planning.plan import TableFilter
 from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.table_handle import TableHandle
 from projections.iceberg import served
+from projections.iceberg.foreign_tables import is_foreign
 from projections.iceberg.manifest_entry import ManifestEntry, PartitionStruct
 from projections.iceberg.manifest_scan import (
     ManifestScan,
@@ -367,9 +368,9 @@ def plan_scan(catalog: IcebergCatalog, call: Call) -> Reply:
 
 
 def _metadata_of(table: TableHandle) -> TableMetadata:
-    """Return the newest metadata of a table; that of a native one is projected first."""
+    """Return the newest metadata of a table; that of one from elsewhere is projected first."""
     state = table.state
-    if isinstance(state.origin, IcebergOrigin):
+    if isinstance(state.origin, IcebergOrigin) or is_foreign(state):
         return served.load(table, state).metadata
     path = Names(state.table_id).metadata(advance(table))
     body = outputs_of(table).read(path)

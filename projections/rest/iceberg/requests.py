@@ -17,19 +17,14 @@ from ledger.log.request import CommitOptions
 from ledger.model.errors import InvalidNameError
 from ledger.model.messages import excerpt
 from ledger.model.names import Identifier
+from projections.rest.commit_options import commit_options as shared_options
 from projections.rest.iceberg.errors import no_such_namespace, no_such_table
-from projections.rest.requests import Call, RequestError, header_text
+from projections.rest.requests import Call, RequestError
 
 LEVEL_SEPARATOR: Final = "\x1f"
 """Separator of a namespace's levels in paths and query parameters."""
 
 IDEMPOTENCY_KEY: Final = "idempotency-key"
-MESSAGE_HEADER: Final = "x-lakeledger-message"
-MESSAGE_PROPERTY: Final = "lakeledger.message"
-"""Property of a request, or of a snapshot's summary, with the reason of its commit."""
-
-_MOST_MESSAGE: Final = 4096
-_MOST_CLIENT: Final = 256
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
@@ -107,12 +102,7 @@ def commit_options(
     Raises:
         RequestError: The idempotency key is no UUID, or a text is too long.
     """
-    options: CommitOptions = {
-        "author": call.principal or default_author,
-        "message": _message(call, said),
-        "properties": _client_properties(call, said),
-        "asked": ["icebergRest", *asked],
-    }
+    options = shared_options(call, default_author, ["icebergRest", *asked], said)
     key = call.headers.get(IDEMPOTENCY_KEY)
     if key is not None:
         if not _UUID.fullmatch(key):
@@ -123,28 +113,6 @@ def commit_options(
             )
         options["commit_id"] = key.lower()
     return options
-
-
-def _message(call: Call, said: Mapping[str, str]) -> str:
-    in_header = header_text(call, MESSAGE_HEADER, _MOST_MESSAGE)
-    if in_header:
-        return in_header
-    message = said.get(MESSAGE_PROPERTY, "")
-    if len(message) > _MOST_MESSAGE:
-        raise RequestError(
-            400,
-            f"property {MESSAGE_PROPERTY} has {len(message)} characters; a commit's message has at "
-            f"most {_MOST_MESSAGE}",
-        )
-    return message
-
-
-def _client_properties(call: Call, said: Mapping[str, str]) -> dict[str, str]:
-    """Return the client and the engine of a commit, as far as the request names them."""
-    engine = " ".join(said[key] for key in ("engine-name", "engine-version") if said.get(key))
-    client = call.headers.get("user-agent", "")
-    found = {"client": client, "engine": engine}
-    return {name: text[:_MOST_CLIENT] for name, text in found.items() if text}
 
 
 class Page(Struct, frozen=True):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from attrs import evolve
+
 from projections.rest.app import Protocol
 from projections.rest.iceberg import creation, namespaces, planning, tables, views
 from projections.rest.iceberg.catalog import IcebergCatalog
@@ -40,6 +42,8 @@ commit of several tables is not atomic, and clients use it if it is listed.
 
 
 def iceberg_protocol(catalog: IcebergCatalog) -> Protocol[IcebergCatalog]:
-    """Return the protocol over a catalog."""
+    """Return the protocol over a catalog, whose endpoints have no prefix."""
     catalog.endpoints = [f"{each.method} {each.path}" for each in ENDPOINTS]
-    return Protocol(ENDPOINTS, catalog, answer_error, catalog.check_ready)
+    routed = [evolve(each, path=each.path.replace("/{prefix}", "")) for each in ENDPOINTS]
+    hint = "GET /v1/config lists those that exist"
+    return Protocol(routed, catalog, answer_error, catalog.ledger.check_ready, hint)

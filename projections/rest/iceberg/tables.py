@@ -26,6 +26,7 @@ from projections.iceberg.rest_updates import (
     requirement_from_json,
     table_update_from_json,
 )
+from projections.rest.commit_options import MESSAGE_PROPERTY
 from projections.rest.iceberg.answers import (
     check_locations,
     entity_tag,
@@ -43,21 +44,26 @@ from projections.rest.iceberg.earlier_attempts import (
     table_of_attempt,
 )
 from projections.rest.iceberg.errors import (
-    after_commit,
     create_requirement_failed,
     no_such_namespace,
     no_such_table,
 )
 from projections.rest.iceberg.renaming import Renaming, rename
 from projections.rest.iceberg.requests import (
-    MESSAGE_PROPERTY,
     commit_options,
     namespace_of,
     new_name,
     page_of,
     table_of,
 )
-from projections.rest.requests import NO_CONTENT, Call, Endpoint, Reply, RequestError
+from projections.rest.requests import (
+    NO_CONTENT,
+    Call,
+    Endpoint,
+    Reply,
+    RequestError,
+    after_commit,
+)
 
 
 class CommitTableRequest(Struct):
@@ -196,7 +202,7 @@ def _drop(
     except NotFoundError as error:
         raise no_such_table(str(name)) from error
     if entry is not None:
-        catalog.forget(entry.table_id)
+        catalog.ledger.forget(entry.table_id)
 
 
 def _is_purge_requested(call: Call) -> bool:
@@ -256,7 +262,9 @@ def load_credentials(catalog: IcebergCatalog, call: Call) -> Reply:
     """Return the client configuration for a table's location."""
     table = catalog.table(table_of(call))
     location = served.load(table, table.state).metadata.location
-    return Reply.of({"storage-credentials": storage_credentials(catalog.storage.of(location))})
+    return Reply.of(
+        {"storage-credentials": storage_credentials(catalog.ledger.storage.of(location))}
+    )
 
 
 _ALL = "/v1/{prefix}/namespaces/{namespace}/tables"

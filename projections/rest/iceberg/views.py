@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.decide.catalog import DropView, RenameView
+from ledger.ledger_writes import CREATED_AND_DROPPED
 from ledger.log.request import CommitOptions, fresh_id
 from ledger.model.errors import (
     AlreadyExistsError,
@@ -44,11 +45,11 @@ from projections.iceberg.view_updates import (
     view_requirement_from_json,
     view_update_from_json,
 )
+from projections.rest.commit_options import MESSAGE_PROPERTY
 from projections.rest.iceberg.catalog import IcebergCatalog
-from projections.rest.iceberg.errors import after_commit, no_such_namespace
+from projections.rest.iceberg.errors import no_such_namespace
 from projections.rest.iceberg.renaming import Renaming, rename
 from projections.rest.iceberg.requests import (
-    MESSAGE_PROPERTY,
     TableIdentifier,
     commit_options,
     namespace_levels,
@@ -56,7 +57,14 @@ from projections.rest.iceberg.requests import (
     new_name,
     page_of,
 )
-from projections.rest.requests import NO_CONTENT, Call, Endpoint, Reply, RequestError
+from projections.rest.requests import (
+    NO_CONTENT,
+    Call,
+    Endpoint,
+    Reply,
+    RequestError,
+    after_commit,
+)
 
 
 class CreateViewRequest(Struct, rename="kebab"):
@@ -120,7 +128,7 @@ def create(catalog: IcebergCatalog, call: Call) -> Reply:
     properties = {key: each for key, each in wanted.properties.items() if key != MESSAGE_PROPERTY}
     updates: list[ViewUpdate] = [
         AssignUuid(uuid=fresh_id()),
-        SetLocation(location=(wanted.location or catalog.new_location(name)).rstrip("/")),
+        SetLocation(location=(wanted.location or catalog.ledger.new_location(name)).rstrip("/")),
         SetProperties(updates=properties),
         AddSchema(schema=schema_from_json(wanted.schema, "$.schema")),
         AddViewVersion(view_version=replace(version, schema_id=NO_ID)),
@@ -213,8 +221,9 @@ def _create_by(
             409, f"{what} already exists: {name}", "AlreadyExistsException"
         ) from error
     except NotFoundError as error:
-        if catalog.handle.find_commit(options.get("commit_id", "")) is not None:
-            # An earlier attempt created the view, and it was dropped since.
+        key = options.get("commit_id", "")
+        if error.kind == CREATED_AND_DROPPED or catalog.handle.find_commit(key) is not None:
+            # This or an earlier attempt created the view, and it was dropped since.
             with after_commit(said):
                 raise
         if name.database in catalog.state.databases:

@@ -19,10 +19,13 @@ from ledger.ledger_handle import LedgerHandle
 from ledger.log.request import RetryPolicy, now_millis
 from ledger.stores import LocalStore, Store
 from ledger.table_handle import handle_of
-from projections.rest.app import Serving, create_app
+from projections.rest.app import Protocol, Serving, create_app
 from projections.rest.authentication import Authenticate, accept_everybody
-from projections.rest.iceberg.catalog import IcebergCatalog, StorageConfig
+from projections.rest.iceberg.catalog import IcebergCatalog
 from projections.rest.iceberg.routes import iceberg_protocol
+from projections.rest.paimon.catalog import PaimonCatalog
+from projections.rest.paimon.routes import paimon_protocol
+from projections.rest.served_ledger import ServedLedger, StorageConfig
 from projections.rest.server import Address, bound_socket
 from projections.rest.worker_pool import PoolLimits, WorkerPool
 from tests.lakes import lake_on
@@ -82,7 +85,14 @@ def set_property(name: str, value: str) -> dict[str, Any]:
 
 
 @contextmanager
-def application(
+def application(at: Path | Store, **settings: Any) -> Iterator[Application]:
+    """Serve a new ledger by a thread; settings are those of `asgi_app`."""
+    lake, app = asgi_app(at, **settings)
+    with served(app) as uri, Client(base_url=uri) as client:
+        yield Application(lake, client)
+
+
+def asgi_app(
     at: Path | Store,
     *,
     authenticate: Authenticate = accept_everybody,
@@ -91,22 +101,24 @@ def application(
     retry_policy: RetryPolicy | None = None,
     most_body_bytes: int = 1 << 20,
     body_timeout_s: float = 60.0,
-) -> Iterator[Application]:
-    """Serve a new ledger."""
+) -> tuple[Ledger, Starlette]:
+    """Return a new ledger, and the application that serves it."""
     store = LocalStore(str(at)) if isinstance(at, Path) else at
     lake = lake_on(store, clock=now_millis, retry_policy=retry_policy)
     lake.init()
     handle: LedgerHandle = handle_of(lake)
-    catalog = IcebergCatalog(handle, storage=StorageConfig(storage or {}))
+    ledger = ServedLedger(handle, StorageConfig(storage or {}))
+    mounts: Mapping[str, Protocol[Any]] = {
+        "": iceberg_protocol(IcebergCatalog(ledger)),
+        "/paimon": paimon_protocol(PaimonCatalog(ledger)),
+    }
     serving = Serving(
         WorkerPool(limits or PoolLimits()),
         authenticate=authenticate,
         most_body_bytes=most_body_bytes,
         body_timeout_s=body_timeout_s,
     )
-    app = create_app(iceberg_protocol(catalog), serving)
-    with served(app) as uri, Client(base_url=uri) as client:
-        yield Application(lake, client)
+    return lake, create_app(mounts, serving)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import pytest
 
 from ledger.model.errors import InvalidInputError
 from projections.rest.authentication import (
+    RequestHead,
     TokenHash,
     add_token,
     authenticate_local_program,
@@ -18,13 +19,17 @@ from projections.rest.requests import RequestError
 from tests.projections.rest.application import application, error_of
 
 
+def head(**headers: str) -> RequestHead:
+    return RequestHead(headers=headers)
+
+
 def test_a_token_is_accepted_by_its_file_which_does_not_contain_it(tmp_path: Path) -> None:
     path = tmp_path / "tokens"
     ann, bob = add_token(path, "ann"), add_token(path, "bob")
     authenticate = bearer_authentication(read_token_file(path))
 
-    assert authenticate({"authorization": f"Bearer {ann}"}) == "ann"
-    assert authenticate({"authorization": f"bearer {bob}"}) == "bob"
+    assert authenticate(head(authorization=f"Bearer {ann}")).principal == "ann"
+    assert authenticate(head(authorization=f"bearer {bob}")).principal == "bob"
     assert ann not in path.read_text()
     assert path.stat().st_mode & 0o077 == 0
     # Equal tokens have different lines.
@@ -39,7 +44,7 @@ def test_another_token_is_rejected(tmp_path: Path, header: str | None) -> None:
     authenticate = bearer_authentication(read_token_file(tmp_path / "tokens"))
 
     with pytest.raises(RequestError) as error:
-        authenticate({} if header is None else {"authorization": header})
+        authenticate(head() if header is None else head(authorization=header))
     assert error.value.status == 401
 
 
@@ -72,7 +77,7 @@ def test_a_principal_has_a_name_of_one_word(tmp_path: Path, name: str) -> None:
     ],
 )
 def test_programs_of_this_machine_need_no_token(host: str) -> None:
-    authenticate_local_program({"host": host})
+    assert authenticate_local_program(head(host=host)).principal is None
 
 
 @pytest.mark.parametrize(
@@ -88,7 +93,7 @@ def test_programs_of_this_machine_need_no_token(host: str) -> None:
 )
 def test_web_pages_cannot_use_a_server_without_tokens(headers: dict[str, str]) -> None:
     with pytest.raises(RequestError) as error:
-        authenticate_local_program(headers)
+        authenticate_local_program(head(**headers))
     assert error.value.status == 403
 
 

@@ -102,6 +102,20 @@ def test_a_server_tells_its_address_serves_and_stops_cleanly(tmp_path: Path) -> 
     assert [*lake.events()][-1].transactions[0].author == "ann"
 
 
+def test_a_server_tells_the_addresses_of_both_protocols(tmp_path: Path) -> None:
+    ledger.open(str(tmp_path / "lake")).init()
+    process = start("serve", tmp_path / "lake", "--port", 0, "--output", "jsonl")
+    try:
+        assert process.stdout is not None
+        said = json.loads(process.stdout.readline())
+        config = httpx.get(f"{said['paimonUri']}/v1/config").json()
+    finally:
+        stop(process)
+
+    assert said["paimonUri"] == f"{said['uri']}/paimon"
+    assert config["overrides"] == {"prefix": "lakeledger"}
+
+
 def test_the_log_has_requests_and_no_secrets(tmp_path: Path) -> None:
     token = add_token(tmp_path / "tokens", "ann")
     config = tmp_path / "storage.toml"

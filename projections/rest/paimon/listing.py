@@ -1,0 +1,80 @@
+"""Lists of a catalog's views and functions by the patterns of a call, and errors of their parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from ledger.events.catalog import ViewChange
+from ledger.events.functions import FunctionChange
+from ledger.model.functions import Function
+from ledger.model.names import Identifier
+from ledger.model.schema import ViewSchema
+from ledger.state.definitions import cells_of, find_contradiction
+from projections.rest.paimon.catalog import PaimonCatalog
+from projections.rest.paimon.errors import DEFINITION, DIALECT, already_exists, not_found
+from projections.rest.paimon.paging import Paged, name_test, page_of
+from projections.rest.requests import Call, RequestError
+
+_PARTS: Final = {"dialect": DIALECT, "definition": DEFINITION}
+
+
+def page_in_database(
+    catalog: PaimonCatalog, call: Call, found: Iterable[Identifier], parameter: str
+) -> Paged[str]:
+    """Return the page of names in the database of a call's path.
+
+    Args:
+        catalog: The catalog.
+        call: The call.
+        found: The full names in all databases.
+        parameter: The query parameter with the pattern of names.
+
+    Raises:
+        RequestError: The database does not exist, or a parameter is not valid.
+    """
+    database = call.values["database"]
+    catalog.check_database(database)
+    matches = name_test(call, parameter)
+    names = (each.name for each in found if each.database == database)
+    return page_of(call, sorted(filter(matches, names)), str)
+
+
+def page_in_catalog(call: Call, found: Iterable[Identifier], parameter: str) -> Paged[Identifier]:
+    """Return the page of full names in all databases; see `page_in_database`.
+
+    Raises:
+        RequestError: A parameter is not valid.
+    """
+    in_database, matches = name_test(call, "databaseNamePattern"), name_test(call, parameter)
+    names = (each for each in found if in_database(each.database) and matches(each.name))
+    return page_of(call, sorted(names, key=str), str)
+
+
+def part_error(
+    name: Identifier,
+    definition: ViewSchema | Function,
+    changes: Sequence[ViewChange] | Sequence[FunctionChange],
+) -> RequestError | None:
+    """Return the error for the first change of a dialect or definition that cannot be made.
+
+    Args:
+        name: The view or function.
+        definition: Its definition.
+        changes: The requested changes.
+
+    Example:
+        >>> from ledger.events import DropDialect
+        >>> view = ViewSchema((), "SELECT 1")
+        >>> error = part_error(Identifier("shop", "ids"), view, [DropDialect("spark")])
+        >>> error.status, error.kind, error.resource
+        (404, 'DIALECT', 'spark')
+    """
+    found = find_contradiction(cells_of(definition), changes)
+    if found is None:
+        return None
+    section, key = found.cell
+    what = f"{section.title()} {key} in {name}"
+    if found.is_present:
+        return already_exists(_PARTS[section], key, f"{what} already exists.")
+    return not_found(_PARTS[section], key, f"{what} does not exist.")
