@@ -22,6 +22,26 @@ class PaimonUnavailableError(Exception):
     """Maven Central could not be reached, so there is nothing to read with."""
 
 
+def java_classes(spark: SparkSession) -> Any:
+    """Return a class loader with Paimon's jar, fetched by Ivy from Maven Central or its caches.
+
+    Raises:
+        PaimonUnavailableError: It is in no cache, and Maven Central does not answer.
+    """
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # ships none
+    from pyspark.errors import PySparkException
+
+    try:
+        spark.sql(f"ADD JAR 'ivy://{COORDINATES}?transitive=false'")
+    except (Py4JJavaError, PySparkException) as error:
+        if "unresolved dependency" not in str(error):
+            raise
+        raise PaimonUnavailableError(
+            f"{COORDINATES} is in no Ivy or Maven cache, and Maven Central gives no answer"
+        ) from error
+    return spark._jsparkSession.sharedState().jarClassLoader()
+
+
 @frozen
 class JavaPaimon:
     """A catalog of a warehouse, and what it reads, as text.
@@ -38,27 +58,16 @@ class JavaPaimon:
 
     @classmethod
     def start(cls, spark: SparkSession, warehouse: str) -> JavaPaimon:
-        """Fetch the jar as `ADD JAR` does, by Ivy from Maven Central or its local caches.
+        """Load Paimon's classes, and open a catalog of files.
 
         Raises:
             PaimonUnavailableError: It is in no cache, and Maven Central does not answer.
         """
-        from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # ships none
-        from pyspark.errors import PySparkException
-
-        try:
-            spark.sql(f"ADD JAR 'ivy://{COORDINATES}?transitive=false'")
-        except (Py4JJavaError, PySparkException) as error:
-            if "unresolved dependency" not in str(error):
-                raise
-            raise PaimonUnavailableError(
-                f"{COORDINATES} is in no Ivy or Maven cache, and Maven Central gives no answer"
-            ) from error
+        loader = java_classes(spark)
         jvm, gateway = spark._jvm, spark.sparkContext._gateway
         assert jvm is not None
         thread = jvm.java.lang.Thread.currentThread()
         before = thread.getContextClassLoader()
-        loader = spark._jsparkSession.sharedState().jarClassLoader()
         thread.setContextClassLoader(loader)
         return cls(gateway, loader, before, _catalog(jvm, warehouse))
 
