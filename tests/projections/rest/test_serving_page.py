@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.projections.rest.rest_servers import RestServer
+import ledger
+from tests.projections.rest.rest_servers import RestServer, ledger_server
+from tests.pypaimon_or_skip import needs_pypaimon
 from tests.readers.engines import duckdb_connection
 from tests.readers.iceberg_runtime import COORDINATES, rest_catalog
 from tests.test_docs import ran_shell
@@ -75,16 +78,48 @@ def test_the_lines_of_each_engine_run_one_after_the_other(
     assert "the cities of the merger" in told
 
 
+def test_the_lines_of_pypaimon_run_and_their_commits_are_in_the_log(
+    tmp_path: Path, loaded_command: Path
+) -> None:
+    needs_pypaimon()
+    program, shown = blocks("pypaimon")
+    url = str(tmp_path / "lake")
+    ledger.open(url).init()
+    with ledger_server(tmp_path, url) as served:
+        assert run_python(program, served.uri) == shown
+    told = ran_shell(f"lakeledger log web.visits --ledger {url}", loaded_command)
+    assert told.count("APPEND") == 2
+    assert "first" in told
+
+
+def test_the_keys_of_the_page_sign_requests(tmp_path: Path) -> None:
+    needs_pypaimon()
+    keys, commands, program, shown = blocks("Signed requests of Paimon's clients")
+    chmod, serve = commands.splitlines()
+    path = tmp_path / "keys.toml"
+    path.write_text(keys)
+    subprocess.run(chmod.split(), cwd=tmp_path, check=True)
+    url = str(tmp_path / "lake")
+    ledger.open(url).init()
+    with ledger_server(tmp_path, url, *serve.replace("keys.toml", str(path)).split()[3:]) as served:
+        assert run_python(program, served.uri) == shown
+
+    assert [*ledger.open(url).events()][-1].transactions[0].author == "ann"
+
+
 def test_the_settings_of_trino_and_flink_name_the_server() -> None:
     # `test_trino.py` runs Trino with them.
     trino, *_ = blocks("Trino")
     (flink,) = blocks("Flink")
     assert f"iceberg.rest-catalog.uri={ADDRESS}" in trino.splitlines()
     assert f"'uri' = '{ADDRESS}'" in flink
+    # `test_flink.py` runs Flink with them.
+    (paimon,) = blocks("Flink and Java with Paimon")
+    assert f"'uri' = '{ADDRESS}/paimon'" in paimon
 
 
 def test_the_options_of_the_page_are_those_of_the_command(loaded_command: Path) -> None:
     told = ran_shell("lakeledger serve --help\nlakeledger serve-token --help", loaded_command)
-    others = {"--conf", "--dropped", "--back"}
+    others = {"--conf", "--dropped", "--back", "--data"}
     for option in set(re.findall(r"(?<!-)--[a-z][a-z-]*", PAGE.read_text())) - others:
         assert option in told, option
