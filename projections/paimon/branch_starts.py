@@ -1,4 +1,4 @@
-"""Where the log begins each branch of a Paimon table.
+"""Beginnings of the branches of a Paimon table in the log.
 
 A branch keeps its contents when it is renamed, and a name may be given again after that or after a
 drop. So a branch is identified by its beginning, not by its name.

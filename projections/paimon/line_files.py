@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any
 
 from attrs import evolve, field, frozen
 
@@ -24,6 +24,7 @@ from projections.outputs import StoreOutputs
 from projections.paimon.paths import (
     EARLIEST,
     LATEST,
+    TAG_PREFIX,
     quarantine_path,
     schema_path,
     snapshot_path,
@@ -37,8 +38,6 @@ from projections.paimon.snapshot_file import (
     tag_file,
     tag_from_json,
 )
-
-_TAG: Final = tag_path("x").removesuffix("x")
 
 
 @frozen
@@ -177,6 +176,12 @@ def text_file(path: str, text: str) -> LineFile:
     return LineFile(path, text.encode, lambda _: False)
 
 
+def tag_files(outputs: StoreOutputs) -> dict[str, str]:
+    """Return the paths of the tags in the folder of a line, by their names."""
+    paths = (each for each in outputs.paths("tag") if each.startswith(TAG_PREFIX))
+    return {each.removeprefix(TAG_PREFIX): each for each in paths}
+
+
 def move_away(outputs: StoreOutputs, path: str) -> None:
     """Rename a file so that engines do not find it."""
     body = outputs.read(path)
@@ -219,8 +224,8 @@ def continue_line(outputs: StoreOutputs, before: Line, line: Line) -> None:
     for number in come:
         _snapshot_file(line, new.snapshots[number]).write(outputs)
     _remove_snapshots(outputs, before, new, gone)
-    if come and not is_rollback:
-        _point(outputs, new)
+    if not is_rollback:
+        _point_changed(outputs, old, new)
     for number in sorted(old.schemas.keys() - new.schemas.keys()):
         _schema_file(before, number).remove(outputs)
     if is_rollback:
@@ -254,7 +259,7 @@ def _replace_lost_tags(outputs: StoreOutputs, line: Line) -> None:
     """
     origin = line.origin
     newest = max(origin.snapshots, default=0)
-    for path in [each for each in outputs.paths("tag") if each.startswith(_TAG)]:
+    for name, path in tag_files(outputs).items():
         body = outputs.read(path)
         with suppress(InvalidInputError):
             snapshot = None if body is None else tag_from_json(body).snapshot
@@ -262,7 +267,7 @@ def _replace_lost_tags(outputs: StoreOutputs, line: Line) -> None:
                 there = origin.readable_snapshots.get(snapshot.id)
                 is_other = there is not None and not is_same_snapshot(there, snapshot)
                 if is_other or snapshot.id > newest:
-                    known = line.tags.get(path.removeprefix(_TAG))
+                    known = line.tags.get(name)
                     if known is None:
                         outputs.remove(path)
                     else:
@@ -279,6 +284,15 @@ def _tag_text(line: Line, tag: Tag) -> str:
         time_retained_millis=tag.time_retained_millis,
     )
     return body.decode()
+
+
+def _point_changed(outputs: StoreOutputs, old: PaimonOrigin, new: PaimonOrigin) -> None:
+    """Write the hints whose snapshots differ between two states, neither of which is a rollback."""
+    had, has = old.snapshots, new.snapshots
+    for path, ends in ((LATEST, max), (EARLIEST, min)):
+        number = ends(has, default=0)
+        if number and number != ends(had, default=0):
+            outputs.restore(path, b"%d" % number)
 
 
 def _point(outputs: StoreOutputs, origin: PaimonOrigin) -> None:

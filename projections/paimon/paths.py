@@ -269,7 +269,11 @@ def tag_path(name: str) -> str:
             f"tag name {excerpt(name)} has more than {_LONGEST_TAG} bytes, the limit of file "
             "systems; give the tag a shorter name"
         )
-    return f"tag/tag-{name}"
+    return f"{TAG_PREFIX}{name}"
+
+
+TAG_PREFIX: Final = "tag/tag-"
+"""Beginning of the path of each tag's file."""
 
 
 def manifest_path(name: str) -> str:

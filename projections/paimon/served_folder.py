@@ -1,4 +1,4 @@
-"""What engines do to the folder of a served table by themselves, and its record in the log.
+"""Changes that engines make to the folder of a served table by themselves, recorded in the log.
 
 Engines expire snapshots of a line by deleting the oldest files. They create, replace and delete
 tags by their files, some through the catalog and some not. So the folder says which tags there are,
@@ -10,7 +10,7 @@ Source: Paimon's ExpireSnapshotsImpl, TagManager, TagAutoManager and TagTimeExpi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Final, Unpack
 
@@ -27,6 +27,7 @@ from ledger.table_handle import TableHandle
 from projections.outputs import StoreOutputs
 from projections.paimon.branch_commits import commit_to_line
 from projections.paimon.branch_lines import line_state
+from projections.paimon.line_files import tag_files
 from projections.paimon.paths import snapshot_path, tag_path
 from projections.paimon.served_files import (
     line_outputs,
@@ -44,7 +45,6 @@ from projections.paimon.snapshot_file import (
 )
 
 _SNAPSHOT: Final = snapshot_path(0).removesuffix("0")
-_TAG: Final = tag_path("x").removesuffix("x")
 _FEW: Final = 8
 
 
@@ -79,8 +79,8 @@ def read_folder(table: TableHandle, branch: str | None = None) -> FolderContents
     write_files(table, state, branch)
     seen = line_state(table, state, branch)
     outputs = line_outputs(outputs_of_engines(table, state), branch)
-    paths = (each for each in outputs.paths("tag") if each.startswith(_TAG))
-    return FolderContents(seen, frozenset(_snapshot_ids(outputs)), _read_tags(outputs, paths))
+    tags = _read_tags(outputs, tag_files(outputs))
+    return FolderContents(seen, frozenset(_snapshot_ids(outputs)), tags)
 
 
 def read_expired(
@@ -110,10 +110,9 @@ def read_expired(
         name: TagFile(readable[it.snapshot_id], it.create_time_millis, it.time_retained_millis)
         for name, it in seen.tags.items()
     }
-    there = [each for each in outputs.paths("tag") if each.startswith(_TAG)]
-    new = _read_tags(outputs, (each for each in there if each.removeprefix(_TAG) not in known))
-    names = {each.removeprefix(_TAG) for each in there}
-    tags = {name: each for name, each in known.items() if name in names} | new
+    there = tag_files(outputs)
+    new = _read_tags(outputs, {name: path for name, path in there.items() if name not in known})
+    tags = {name: each for name, each in known.items() if name in there} | new
     return FolderContents(seen, _earliest_ids(outputs, seen), tags)
 
 
@@ -133,18 +132,17 @@ def _snapshot_ids(outputs: StoreOutputs) -> Iterator[int]:
             yield int(digits)
 
 
-def _read_tags(outputs: StoreOutputs, paths: Iterable[str]) -> dict[str, TagFile]:
+def _read_tags(outputs: StoreOutputs, paths: Mapping[str, str]) -> dict[str, TagFile]:
     """Return the tags in files, by name."""
-    wanted = [*paths]
     tags: dict[str, TagFile] = {}
-    bodies = outputs.store.read_many([*map(outputs.key, wanted)])
-    for path, body in zip(wanted, bodies, strict=True):
+    bodies = outputs.store.read_many([*map(outputs.key, paths.values())])
+    for (name, path), body in zip(paths.items(), bodies, strict=True):
         # A file that another program has put there is no tag.
         with suppress(InvalidInputError):
             file = None if body is None else tag_from_json(body)
             if file is not None:
                 check_file_names(file.snapshot, path)
-                tags[path.removeprefix(_TAG)] = file
+                tags[name] = file
     return tags
 
 
@@ -261,8 +259,7 @@ def list_tags(table: TableHandle, state: TableState, branch: str | None = None) 
         branch: The branch; None for the main line.
     """
     outputs = line_outputs(outputs_of_engines(table, state), branch)
-    paths = (each for each in outputs.paths("tag") if each.startswith(_TAG))
-    return sorted(each.removeprefix(_TAG) for each in paths)
+    return sorted(tag_files(outputs))
 
 
 def read_tag(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Literal, TypeVar, Unpack
+from typing import Final, Literal, TypeVar, Unpack
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -32,6 +32,7 @@ from ledger.log.time_travel import at_version
 from ledger.model.credentials import find_credentials
 from ledger.model.errors import (
     AlreadyExistsError,
+    CommitConflictError,
     InvalidChangeError,
     NotFoundError,
     UnsupportedError,
@@ -55,6 +56,7 @@ from projections.paimon.partition_counts import manifest_partitions
 from projections.paimon.partitions import PartitionIndex
 
 T = TypeVar("T")
+_MOST_LISTS: Final = 20
 
 
 class PartitionExistsError(AlreadyExistsError):
@@ -481,12 +483,20 @@ def _commit(
         return (written.event,)
 
     change = ["partitions", line, *asked.others, [dict(each) for each in asked.specs]]
-    while True:
+    for _ in range(_MOST_LISTS):
         try:
             done = table.commit_events(change, decide_on, **commit)
             break
         except _LongListError as error:
             written = _WrittenList(error.event, _outsourced(table, error.event))
+    else:
+        raise CommitConflictError(
+            f"the partitions of {table.identifier} changed each of the {_MOST_LISTS} times that a "
+            "long list of changes was written for them; send fewer partitions at once. Nothing was "
+            "committed",
+            "partitions",
+            table.state.version,
+        )
     if done.repeated:
         earlier = _changes_under(table, done.version, commit.get("commit_id"))
         changes = changes if earlier is None else earlier

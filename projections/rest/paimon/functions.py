@@ -7,9 +7,8 @@ from typing import Final
 from attrs import evolve
 
 from ledger.decide.functions import AlterFunction, DropFunction
-from ledger.ledger_writes import CREATED_AND_DROPPED
 from ledger.ledger_writes import create_function as commit_function
-from ledger.model.errors import AlreadyExistsError, CommitConflictError, NotFoundError
+from ledger.model.errors import AlreadyExistsError, NotFoundError
 from ledger.model.names import Identifier
 from ledger.state.catalog import FunctionEntry
 from projections.dlf.objects import (
@@ -24,13 +23,16 @@ from projections.dlf.table_views import function_of_request, get_function_respon
 from projections.rest.paimon.catalog import PaimonCatalog
 from projections.rest.paimon.errors import (
     FUNCTION,
-    already_exists,
-    no_such_database,
     not_found,
 )
-from projections.rest.paimon.listing import page_in_catalog, page_in_database, part_error
+from projections.rest.paimon.listing import (
+    page_in_catalog,
+    page_in_database,
+    part_error,
+    taking_name,
+)
 from projections.rest.paimon.requests import EMPTY, commit_options, decode, reply
-from projections.rest.requests import Call, Endpoint, Reply, RequestError, after_commit
+from projections.rest.requests import Call, Endpoint, Reply, RequestError
 
 _PATTERN: Final = "functionNamePattern"
 
@@ -62,19 +64,10 @@ def create_function(catalog: PaimonCatalog, call: Call) -> Reply:
     name = Identifier(call.values["database"], wanted.name)
     catalog.check_database(name.database)
     options = commit_options(catalog, call, "createFunction")
-    try:
+    with taking_name(
+        catalog, FUNCTION, name, lambda: "function" if name in catalog.state.functions else None
+    ):
         commit_function(catalog.handle, name, function_of_request(wanted), options)
-    except (AlreadyExistsError, CommitConflictError) as error:
-        if name not in catalog.state.functions:
-            raise
-        raise already_exists(FUNCTION, name.name, f"Function {name} already exists.") from error
-    except NotFoundError as error:
-        if error.kind == CREATED_AND_DROPPED:
-            with after_commit(f"the creation of function {name}"):
-                raise
-        if name.database in catalog.state.databases:
-            raise
-        raise no_such_database(name.database) from error
     return EMPTY
 
 

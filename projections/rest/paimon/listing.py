@@ -1,20 +1,29 @@
-"""Lists of a catalog's views and functions by the patterns of a call, and errors of their parts."""
+"""Views and functions of a catalog: lists by the patterns of a call, and errors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from ledger.events.catalog import ViewChange
 from ledger.events.functions import FunctionChange
+from ledger.ledger_writes import CREATED_AND_DROPPED
+from ledger.model.errors import AlreadyExistsError, CommitConflictError, NotFoundError
 from ledger.model.functions import Function
 from ledger.model.names import Identifier
 from ledger.model.schema import ViewSchema
 from ledger.state.definitions import cells_of, find_contradiction
 from projections.rest.paimon.catalog import PaimonCatalog
-from projections.rest.paimon.errors import DEFINITION, DIALECT, already_exists, not_found
+from projections.rest.paimon.errors import (
+    DEFINITION,
+    DIALECT,
+    already_exists,
+    no_such_database,
+    not_found,
+)
 from projections.rest.paimon.paging import Paged, name_test, page_of
-from projections.rest.requests import Call, RequestError
+from projections.rest.requests import Call, RequestError, after_commit
 
 _PARTS: Final = {"dialect": DIALECT, "definition": DEFINITION}
 
@@ -49,6 +58,39 @@ def page_in_catalog(call: Call, found: Iterable[Identifier], parameter: str) -> 
     in_database, matches = name_test(call, "databaseNamePattern"), name_test(call, parameter)
     names = (each for each in found if in_database(each.database) and matches(each.name))
     return page_of(call, sorted(names, key=str), str)
+
+
+@contextmanager
+def taking_name(
+    catalog: PaimonCatalog, resource: str, name: Identifier, holder: Callable[[], str | None]
+) -> Iterator[None]:
+    """Report a name that is taken, or in no database, as clients expect it.
+
+    Args:
+        catalog: The catalog.
+        resource: The kind of resource that takes the name.
+        name: The name.
+        holder: Returns the kind of what has the name now; None if nothing has it.
+
+    Raises:
+        RequestError: The name is taken, the database does not exist, or what was created was
+            dropped at once.
+    """
+    try:
+        yield
+    except (AlreadyExistsError, CommitConflictError) as error:
+        kind = holder()
+        if kind is None:
+            raise
+        message = f"{kind.title()} {name} already exists."
+        raise already_exists(resource, name.name, message) from error
+    except NotFoundError as error:
+        if error.kind == CREATED_AND_DROPPED:
+            with after_commit(f"the creation of {resource.lower()} {name}"):
+                raise
+        if name.database in catalog.state.databases:
+            raise
+        raise no_such_database(name.database) from error
 
 
 def part_error(

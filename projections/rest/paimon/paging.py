@@ -107,18 +107,22 @@ def make_name_test(pattern: str, what: str) -> Callable[[str], bool]:
         >>> matches("orders"), matches("reorder"), make_name_test("a_", "p")("ab")
         (True, False, False)
     """
-    if len(pattern) > _MOST_PATTERN:
-        raise RequestError(
-            400, f"{what} has {len(pattern)} characters; a pattern has at most {_MOST_PATTERN}"
-        )
-    parts = _literal_parts(pattern)
+    parts = literal_parts(pattern, what)
     if len(parts) == 1:
         return lambda name: name == parts[0]
     return lambda name: _matches(name, parts)
 
 
-def _literal_parts(pattern: str) -> list[str]:
-    """Return the texts between the wildcards of a pattern."""
+def literal_parts(pattern: str, what: str) -> list[str]:
+    """Return the texts between the wildcards of a pattern; see `make_name_test`.
+
+    Raises:
+        RequestError: The pattern is too long.
+    """
+    if len(pattern) > _MOST_PATTERN:
+        raise RequestError(
+            400, f"{what} has {len(pattern)} characters; a pattern has at most {_MOST_PATTERN}"
+        )
     parts = [""]
     escaped = False
     for each in pattern:

@@ -36,7 +36,12 @@ from projections.paimon.served_partitions import (
 from projections.rest.paimon.catalog import PaimonCatalog
 from projections.rest.paimon.errors import PARTITION, already_exists, not_found
 from projections.rest.paimon.lines import Line, missing_as_table, open_line
-from projections.rest.paimon.paging import DEFAULT_RESULTS, MOST_RESULTS, most_results
+from projections.rest.paimon.paging import (
+    DEFAULT_RESULTS,
+    MOST_RESULTS,
+    literal_parts,
+    most_results,
+)
 from projections.rest.paimon.partition_filter import partition_test
 from projections.rest.paimon.requests import EMPTY, commit_options, decode, reply
 from projections.rest.requests import Call, Endpoint, Reply, RequestError
@@ -45,7 +50,6 @@ UNKNOWN: Final = -1
 """Count that was never reported, which is not zero."""
 
 _LONG: Final = 2**63 - 1
-_MOST_PATTERN: Final = 1024
 
 _Page = tuple[tuple[PartitionSums, ...], str | None]
 """The partitions of a page, and the token of the next one."""
@@ -155,36 +159,18 @@ def _selection(pattern: str | None) -> Select:
     """
     if not pattern:
         return lambda index, before: index.descending(before=before)
-    prefix, is_prefix = _prefix_of(pattern)
-    if is_prefix:
+    prefix, *rest = literal_parts(pattern, "partitionNamePattern")
+    if any(rest):
+        raise RequestError(
+            400,
+            f"partitionNamePattern {excerpt(pattern)} has text after %; only a prefix can be "
+            "matched, such as dt=2025%",
+        )
+    if rest:
         return lambda index, before: index.descending(prefix, before)
     return lambda index, before: (
         each for each in index.named(prefix) if before is None or each.name < before
     )
-
-
-def _prefix_of(pattern: str) -> tuple[str, bool]:
-    if len(pattern) > _MOST_PATTERN:
-        raise RequestError(
-            400,
-            f"partitionNamePattern has {len(pattern)} characters; a pattern has at most "
-            f"{_MOST_PATTERN}",
-        )
-    prefix, is_prefix, is_escaped = "", False, False
-    for each in pattern:
-        if is_escaped or each not in "\\%":
-            if is_prefix:
-                raise RequestError(
-                    400,
-                    f"partitionNamePattern {excerpt(pattern)} has text after %; only a prefix can "
-                    "be matched, such as dt=2025%",
-                )
-            prefix, is_escaped = prefix + each, False
-        elif each == "%":
-            is_prefix = True
-        else:
-            is_escaped = True
-    return prefix, is_prefix
 
 
 @contextmanager

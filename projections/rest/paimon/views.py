@@ -6,19 +6,16 @@ details, and loading it is an error with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Final
 
 from attrs import evolve
 
 from ledger.decide.catalog import AlterView, DropView, RenameView
 from ledger.events.schema import RemoveOption, SetOption
-from ledger.ledger_writes import CREATED_AND_DROPPED
 from ledger.ledger_writes import create_view as commit_view
 from ledger.model.errors import (
     AlreadyExistsError,
-    CommitConflictError,
     NotFoundError,
     UnsupportedError,
 )
@@ -38,10 +35,15 @@ from projections.dlf.rendering import render
 from projections.dlf.table_views import get_view_response
 from projections.rest.ledger_options import client_options, reject_ledger_options
 from projections.rest.paimon.catalog import PaimonCatalog
-from projections.rest.paimon.errors import VIEW, already_exists, no_such_database, not_found
-from projections.rest.paimon.listing import page_in_catalog, page_in_database, part_error
+from projections.rest.paimon.errors import VIEW, not_found
+from projections.rest.paimon.listing import (
+    page_in_catalog,
+    page_in_database,
+    part_error,
+    taking_name,
+)
 from projections.rest.paimon.requests import EMPTY, check_database_in, commit_options, decode, reply
-from projections.rest.requests import Call, Endpoint, Reply, RequestError, after_commit
+from projections.rest.requests import Call, Endpoint, Reply, RequestError
 
 _PATTERN: Final = "viewNamePattern"
 
@@ -77,7 +79,7 @@ def create_view(catalog: PaimonCatalog, call: Call) -> Reply:
     catalog.check_database(name.database)
     reject_ledger_options(wanted.schema.options)
     options = commit_options(catalog, call, "createView")
-    with _taking(catalog, name):
+    with taking_name(catalog, VIEW, name, lambda: catalog.state.kind_of(name)):
         commit_view(catalog.handle, name, wanted.schema, options)
     return EMPTY
 
@@ -110,8 +112,9 @@ def rename_view(catalog: PaimonCatalog, call: Call) -> Reply:
     wanted = decode(call, RenameRequest)
     options = commit_options(catalog, call, "renameView")
     _view(catalog, wanted.source)
-    with _taking(catalog, wanted.destination):
-        catalog.handle.ask(RenameView(wanted.source, wanted.destination), options)
+    target = wanted.destination
+    with taking_name(catalog, VIEW, target, lambda: catalog.state.kind_of(target)):
+        catalog.handle.ask(RenameView(wanted.source, target), options)
     return EMPTY
 
 
@@ -124,25 +127,6 @@ def drop_view(catalog: PaimonCatalog, call: Call) -> Reply:
     except NotFoundError as error:
         raise _no_such_view(name) from error
     return EMPTY
-
-
-@contextmanager
-def _taking(catalog: PaimonCatalog, name: Identifier) -> Iterator[None]:
-    """Report a name that is taken, or in no database, as clients expect it."""
-    try:
-        yield
-    except (AlreadyExistsError, CommitConflictError) as error:
-        kind = catalog.state.kind_of(name)
-        if kind is None:
-            raise
-        raise already_exists(VIEW, name.name, f"{kind.title()} {name} already exists.") from error
-    except NotFoundError as error:
-        if error.kind == CREATED_AND_DROPPED:
-            with after_commit(f"the creation of view {name}"):
-                raise
-        if name.database in catalog.state.databases:
-            raise
-        raise no_such_database(name.database) from error
 
 
 def _name_of(call: Call) -> Identifier:

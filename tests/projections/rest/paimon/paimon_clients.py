@@ -1,4 +1,4 @@
-"""What the scripts of Paimon's clients ask of each client, and what is compared of a table."""
+"""Calls that the scripts make of each of Paimon's clients, and the parts of a table compared."""
 
 from __future__ import annotations
 
