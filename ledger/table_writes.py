@@ -408,7 +408,7 @@ def data_files(
         paths,
         state=state,
         history=schemas(handle.log),
-        column_names=_names_in_new_files(handle, state),
+        column_names=names_in_new_files(handle, state),
         location=handle.folder,
         storage_options=dict(handle.storage_options),
         on_progress=on_progress,
@@ -428,7 +428,7 @@ def new_files(handle: TableHandle, paths: list[str]) -> list[str]:
     )
 
 
-def _names_in_new_files(handle: TableHandle, state: TableState) -> dict[int, str]:
+def names_in_new_files(handle: TableHandle, state: TableState) -> dict[int, str]:
     """Return the names that the table's formats need in new files, where the schema has others."""
     declared = declared_rules(state.schema.options).formats
     asked = (part_if_any(each, "column_names") for each in sorted(declared))

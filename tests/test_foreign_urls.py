@@ -344,6 +344,10 @@ OPENING = {
         "keys of a store, safe as paths, and its lock",
     ),
     "ledger.stores.regular_files": ({"os.open": 1}, "the gate itself"),
+    "ledger.rows.row_files": (
+        {"os.open": 1, "OSFile": 1, "memory_map": 1},
+        "folders that it made, for fsync, and its own temporary file",
+    ),
     "ledger.stores.file_access": ({"url_to_fs": 1}, "the gate itself"),
 }
 """Every call that opens a file by its path or URL, by module, with the reason why it may."""

@@ -35,9 +35,11 @@ from ledger.state.declared_formats import (
     FORMATS_OPTION,
     OWN_PREFIX,
     READER_GRACE_OPTION,
+    TARGET_FILE_SIZE_OPTION,
     Rules,
     following_format_names,
     refuse_invalid_grace,
+    target_file_size,
 )
 from ledger.state.layout import LayoutTrail
 from ledger.state.table import TableState
@@ -625,6 +627,8 @@ def refuse_unknown(options: Mapping[str, str], before: Mapping[str, str], format
     _refuse_undeclared_follow(options, before)
     if options.get(READER_GRACE_OPTION) != before.get(READER_GRACE_OPTION):
         refuse_invalid_grace(options)
+    if options.get(TARGET_FILE_SIZE_OPTION) != before.get(TARGET_FILE_SIZE_OPTION):
+        target_file_size(options)
     if options.get(FORMATS_OPTION) == before.get(FORMATS_OPTION):
         return
     new = Rules.of(options).formats - declared_rules(before).formats
@@ -634,7 +638,14 @@ def refuse_unknown(options: Mapping[str, str], before: Mapping[str, str], format
 
 def _refuse_misspelt(options: Mapping[str, str], before: Mapping[str, str]) -> None:
     """Reject keys that resemble an option of the ledger: they would be ignored silently."""
-    known = (FORMATS_OPTION, FOLLOW_OPTION, READER_GRACE_OPTION, PERSONAL_OPTION, *RULE_OPTIONS)
+    known = (
+        FORMATS_OPTION,
+        FOLLOW_OPTION,
+        READER_GRACE_OPTION,
+        TARGET_FILE_SIZE_OPTION,
+        PERSONAL_OPTION,
+        *RULE_OPTIONS,
+    )
     for key in options.keys() - before.keys():
         if not key.startswith(OWN_PREFIX) or key in known or key.startswith(OWNERS):
             continue
@@ -727,6 +738,7 @@ def check_creation(creation: TableCreation, formats: Formats) -> None:
     _refuse_misspelt(creation.schema.options, {})
     _refuse_undeclared_follow(creation.schema.options, {})
     refuse_invalid_grace(creation.schema.options)
+    target_file_size(creation.schema.options)
     if not creation.rules.formats <= set(formats.names()):
         raise _unknown_format_error(creation.schema.options, formats)
     for problem in creation_problems(creation, formats):

@@ -48,12 +48,13 @@ from ledger.events.snapshots import (
     TagReplaced,
 )
 from ledger.locations import is_absolute, may_escape_folder
+from ledger.model.attempt_files import COMMITTABLE_MILLIS, row_file_millis
 from ledger.model.credentials import carries_credentials, credentials_error_text
 from ledger.model.errors import AlreadyExistsError, InvalidChangeError, NotFoundError
 from ledger.model.file_change import FileChange, inline_files
 from ledger.model.iceberg_layout import spec_of_id
 from ledger.model.iceberg_objects import PartitionStatisticsFile
-from ledger.model.messages import excerpt
+from ledger.model.messages import excerpt, moment
 from ledger.model.names import checked_name
 from ledger.model.snapshot import Snapshot, Totals
 from ledger.model.types import walk_fields
@@ -349,6 +350,7 @@ def _check_file_changes(state: TableState, change: SnapshotChange, schema_id: in
             check_file_numbers(each)
             check_file_references(state, each, check_file_path)
             check_file_path(each.path)
+            _refuse_stale_file(each, state.time_millis)
             _check_extra_files(each)
         if each.path in seen:
             raise InvalidChangeError(f"file {each.path} is named twice in one commit")
@@ -406,6 +408,23 @@ def check_file_path(path: str) -> None:
         whole = f"file://{rest}" if scheme.lower() == "file" else f"{scheme}:/{rest}"
         raise InvalidChangeError(
             f"file path {path!r} is neither a URL nor below the table's location; write {whole}"
+        )
+
+
+def _refuse_stale_file(file: FileChange, newest_millis: int) -> None:
+    """Reject a new file of a write attempt that garbage collection may have removed.
+
+    Args:
+        file: The added file.
+        newest_millis: The time of the table's newest commit, Unix milliseconds.
+    """
+    written = row_file_millis(file.path)
+    if written is not None and newest_millis - written > COMMITTABLE_MILLIS:
+        raise InvalidChangeError(
+            f"{file.path} was written at {moment(written)} UTC, more than 7 days before the "
+            f"table's newest commit, of {moment(newest_millis)} UTC, and maintain may have removed "
+            "it since; nothing was committed, so write the rows again",
+            "STALE_FILES",
         )
 
 

@@ -20,7 +20,7 @@ from ledger.log.layout import Layout
 from ledger.model.arrow_types import boolean_array, integer_array, texts
 from ledger.model.errors import DamagedLogError, StoreError, UpgradeRequiredError
 from ledger.model.file_change import RARE_FACTS, FileChange, find_unknown_key, inline_files
-from ledger.model.parquet_limits import open_checked_parquet
+from ledger.model.parquet_limits import BoundedParquetFile, open_checked_parquet
 from ledger.stores import Store
 
 if TYPE_CHECKING:
@@ -262,15 +262,41 @@ def read_changes_table(
     import pyarrow as pa
 
     try:
-        file = open_checked_parquet(body, "the list of file changes", columns)
-        # Before any row is read.
-        metadata = file.arrow.metadata
-        check_format_version((metadata.metadata or {}).get(_FORMAT_KEY, b""), _NOUN)
-        if count not in {None, metadata.num_rows}:
-            raise ValueError(f"it holds {metadata.num_rows} file changes, not {count}")
-        return file.table()
+        return _open_changes(body, count, columns).table()
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"they are no Parquet file: {error}") from error
+
+
+def read_changes_in_batches(body: bytes, columns: Sequence[str], rows: int) -> Iterator[pa.Table]:
+    """Yield some columns of a file of file changes, at most some rows at a time.
+
+    Args:
+        body: The bytes.
+        columns: The columns.
+        rows: Maximum number of rows in a table.
+
+    Raises:
+        ValueError: As `read_changes_table`.
+        UpgradeRequiredError: A newer version wrote them.
+    """
+    import pyarrow as pa
+
+    try:
+        yield from _open_changes(body, None, columns).tables(rows)
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"they are no Parquet file: {error}") from error
+
+
+def _open_changes(
+    body: bytes, count: int | None, columns: Sequence[str] | None
+) -> BoundedParquetFile:
+    """Return a file of file changes whose metadata is checked, before any row is read."""
+    file = open_checked_parquet(body, "the list of file changes", columns)
+    metadata = file.arrow.metadata
+    check_format_version((metadata.metadata or {}).get(_FORMAT_KEY, b""), _NOUN)
+    if count not in {None, metadata.num_rows}:
+        raise ValueError(f"it holds {metadata.num_rows} file changes, not {count}")
+    return file
 
 
 _NOUN: Final = "a list of file changes"

@@ -124,21 +124,37 @@ def read_footer(
         InvalidInputError: It is not a Parquet file, is torn, or has two columns of one name.
         TooLargeError: The footer declares more than its size allows.
     """
-    import pyarrow as pa
-
     with reading(f"file {path}"):
         known = info if info is not None else filesystem.info(path)
         size = int(known["size"])
         tail = _read_file_tail(path, filesystem, size)
+    return footer_from_metadata(path, tail, size, _file_time_millis(known))
+
+
+def footer_from_metadata(path: str, metadata: bytes, size: int, creation_time: int) -> Footer:
+    """Return the footer in the end of a Parquet file.
+
+    Args:
+        path: The file's path, also for messages.
+        metadata: The end of the file, with the whole footer.
+        size: Size of the whole file, in bytes.
+        creation_time: Time of the last write, Unix milliseconds.
+
+    Raises:
+        InvalidInputError: It is not the end of a Parquet file, or has two columns of one name.
+        TooLargeError: The footer declares more than its size allows.
+    """
+    import pyarrow as pa
+
     try:
-        metadata = read_metadata(tail, path)
-        columns = _footer_columns(metadata)
+        read = read_metadata(metadata, path)
+        columns = _footer_columns(read)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InvalidInputError(
             f"{path} is no readable Parquet file: {error}. Leave it out, or write it again"
         ) from error
     _refuse_duplicate_columns(path, columns, "")
-    return Footer(path, metadata.num_rows, size, _file_time_millis(known), columns)
+    return Footer(path, read.num_rows, size, creation_time, columns)
 
 
 def _refuse_duplicate_columns(path: str, columns: Sequence[FooterColumn], around: str) -> None:

@@ -794,7 +794,7 @@ class _FileRegistrar:
     def file_change(self, name: str, found: str, footer: Footer) -> FileChange:
         match = self._match_schema_cached(name, footer)
         partition = self._file_partition_values(found, footer, match)
-        statistics = _FileStatistics.of(footer, match, self.modes)
+        statistics = FileStatistics.of_fields(footer, match.schema.fields, self.modes)
         return FileChange(
             path=name,
             partition=partition,
@@ -860,8 +860,8 @@ class _FileRegistrar:
 
 
 @frozen
-class _FileStatistics:
-    """Statistics of a file, by the table's field ids."""
+class FileStatistics:
+    """Statistics of a file, by the table's field ids; attributes as in `FileChange`."""
 
     value_counts: dict[int, int]
     null_value_counts: dict[int, int]
@@ -869,21 +869,30 @@ class _FileStatistics:
     upper_bounds: dict[int, str]
 
     @classmethod
-    def of(cls, footer: Footer, match: SchemaMatch, modes: MetricsModes) -> _FileStatistics:
+    def of_fields(
+        cls, footer: Footer, fields: Sequence[DataField], modes: MetricsModes
+    ) -> FileStatistics:
+        """Return the statistics in a footer.
+
+        Args:
+            footer: The file's footer.
+            fields: The fields of the schema that the file matches.
+            modes: The table's metrics modes.
+        """
         found = cls({}, {}, {}, {})
-        for column, field in pair_columns_with_fields(footer.columns, match.schema.fields):
+        for column, field in pair_columns_with_fields(footer.columns, fields):
             mode = modes.of(field.id)
             if column.facts is not None and mode.counts:
-                found.count(field, column.facts)
-                found.bound(column, field, column.facts, mode)
+                found._count(field, column.facts)
+                found._bound(column, field, column.facts, mode)
         return found
 
-    def count(self, field: DataField, facts: ColumnFacts) -> None:
+    def _count(self, field: DataField, facts: ColumnFacts) -> None:
         self.value_counts[field.id] = facts.value_count
         if facts.null_count is not None:
             self.null_value_counts[field.id] = facts.null_count
 
-    def bound(
+    def _bound(
         self, column: FooterColumn, field: DataField, facts: ColumnFacts, mode: MetricsMode
     ) -> None:
         if column.type is None or mode.length == 0:

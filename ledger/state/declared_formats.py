@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.model.errors import InvalidChangeError
+from ledger.model.messages import excerpt
 
 FORMATS_OPTION = "ledger.formats"
 FOLLOW_OPTION = "ledger.follow"
@@ -119,6 +120,36 @@ def reader_grace_millis(options: Mapping[str, str]) -> int:
     except InvalidChangeError:
         # The writer that set it did not know the option.
         return _DEFAULT_GRACE_MILLIS
+
+
+TARGET_FILE_SIZE_OPTION = "ledger.target-file-size"
+_SIZE_UNITS: Final = {"": 1, "b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30}
+_DEFAULT_TARGET_BYTES: Final = 512 << 20
+_LARGEST_TARGET_BYTES: Final = 1 << 40
+_is_size = re.compile(r"([0-9]{1,13}) ?(|b|kb|mb|gb)").fullmatch
+
+
+def target_file_size(options: Mapping[str, str]) -> int:
+    """Return the size at which a writer closes a data file, in bytes; 512 MiB without the option.
+
+    Raises:
+        InvalidChangeError: The option is no size, or not between 1 byte and 1024 GiB.
+
+    Example:
+        >>> target_file_size({}), target_file_size({"ledger.target-file-size": "128 mb"})
+        (536870912, 134217728)
+    """
+    text = options.get(TARGET_FILE_SIZE_OPTION)
+    if text is None:
+        return _DEFAULT_TARGET_BYTES
+    found = _is_size(text.strip().lower())
+    size = int(found[1]) * _SIZE_UNITS[found[2]] if found else 0
+    if not 1 <= size <= _LARGEST_TARGET_BYTES:
+        raise InvalidChangeError(
+            f"option {TARGET_FILE_SIZE_OPTION} is {excerpt(text)}; set a size from 1 byte to 1024 "
+            "GiB, such as 128 mb"
+        )
+    return size
 
 
 def refuse_invalid_grace(options: Mapping[str, str]) -> None:

@@ -1,0 +1,1 @@
+"""Writing of rows as data files of a table."""
