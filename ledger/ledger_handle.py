@@ -314,6 +314,7 @@ class LedgerHandle:
         from ledger.opening.creation import create_stream
 
         create_stream(self.log, entry, table.log, self.setting.retry_policy)
+        self.setting.announce(entry.table_id, 0)
 
     def create_missing_log(self, entry: TableEntry, table: TableHandle) -> None:
         """Write a missing version 0, for the call that creates the table.
@@ -325,6 +326,7 @@ class LedgerHandle:
         from ledger.opening.creation import create_stream
 
         create_stream(self.log, entry, table.log, self.setting.retry_policy)
+        self.setting.announce(entry.table_id, 0)
 
     def _refuse_missing_log(self, entry: TableEntry, table: TableHandle) -> None:
         from ledger.opening.creation import was_created
@@ -461,4 +463,6 @@ class LedgerHandle:
         are_there = wait(self.url, limit_s)
         left_s = limit_s - (time.monotonic() - begun_s)
         wait_for_caches(self.url, min(left_s, EXIT_WAITS_S))
+        left_s = limit_s - (time.monotonic() - begun_s)
+        self.setting.activity.finish(min(left_s, EXIT_WAITS_S))
         return are_there

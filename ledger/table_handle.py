@@ -140,7 +140,12 @@ class TableHandle:
         # True once the location is known to be the recorded one; a memory store cannot move.
         self._is_looked_at = setting.store.url.startswith("memory://")
         self.appender: Appender[TableState, TableEvent] = Appender(
-            self.log, setting.now_millis, setting.retry_policy, refuse_stale_change_file
+            self.log,
+            setting.now_millis,
+            setting.retry_policy,
+            refuse_stale_change_file,
+            # Of the setting alone, so that the appender does not refer back to this handle.
+            lambda state, version: setting.announce(state.table_id, version),
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -22,6 +22,8 @@ from tests.thorough import DRAWN, PART
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tests.stores.servers.buckets import S3Server
+
 
 # How fast a machine draws inputs that does much else meanwhile says nothing of a law.
 settings.register_profile(
@@ -146,6 +148,15 @@ def spark() -> Iterator[SparkSession]:
     session = spark_session(class_archive=Path(archive) if archive else None)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def seaweedfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """A real, distributed object store on this machine."""
+    from tests.stores.servers import buckets
+
+    with buckets.seaweedfs(tmp_path_factory.mktemp("seaweedfs")) as server:
+        yield server
 
 
 @pytest.hookimpl(trylast=True)

@@ -8,6 +8,11 @@ Age rules replace coordination with writers:
   not matter.
 - Of a dropped table, which may be restored, unnamed change files and caches that only writers need
   are removable seven days after the drop.
+- Announcements of the activity index are removed after 30 days, by the day in their path, and
+  positions of feeds after a year, by the day in their name: a feed that is in use renews them.
+- A data file of a write attempt that no commit names is removable once the log's newest commit is
+  more than eight days younger; for a dropped table the current time counts. A snapshot that adds a
+  file so old is rejected (`ledger.model.attempt_files`). Attempts are found by their list.
 - A draft is left by a writer that was killed. A writer that was only stalled finds its draft
   missing, treats the outcome as unknown, and writes it again.
 
@@ -16,7 +21,7 @@ Logs, checkpoints and files that a commit names are never removed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, Final, Literal
 
@@ -27,7 +32,11 @@ from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.files.change_lists import change_references, commit_files, written_millis
 from ledger.history.verifying.subject import Subject
+from ledger.locations import folded
 from ledger.log import personal_data
+from ledger.log.activity import outdated_announcements
+from ledger.log.feed_files import outdated_positions
+from ledger.log.layout import Layout
 from ledger.log.personal_data import (
     COLUMNS,
     FOLDER,
@@ -39,6 +48,13 @@ from ledger.log.personal_data import (
 )
 from ledger.log.replay import START
 from ledger.log.stream_log import StreamLog
+from ledger.model.attempt_files import (
+    DATA_FOLDER,
+    DAY_MILLIS,
+    KEPT_ROWS_MILLIS,
+    parse_attempt_entry,
+    row_file_millis,
+)
 from ledger.model.errors import DamagedLogError
 from ledger.state.table import TableState
 from ledger.stores import Store
@@ -47,7 +63,7 @@ from ledger.stores.base import Draft
 KEPT_MILLIS: Final = 7 * 24 * 3_600_000
 """Retention of files that no commit names, in milliseconds."""
 
-Sort = Literal["changes", "draft", "cache", "values"]
+Sort = Literal["changes", "draft", "cache", "values", "announcement", "feed", "rows", "attempt"]
 
 
 @frozen
@@ -55,8 +71,10 @@ class OrphanedFile:
     """File that no commit names and that may be removed.
 
     Attributes:
-        sort: The kind of file: a change file, a draft, a cache of a dropped table, or a sidecar
-            file of a transaction that was never committed.
+        sort: The kind of file: a change file, a draft, a cache of a dropped table, a sidecar file
+            of a transaction that was never committed, an old announcement of the activity index,
+            old positions of a feed, a data file of a failed write attempt, or the entry of an
+            attempt in the list.
         path: Its key, below the store's root.
         written_millis: Time of writing, Unix milliseconds; None if unknown.
         draft: The draft, if the file is one.
@@ -98,6 +116,81 @@ def orphaned_change_files(
             yield OrphanedFile("changes", key, written)
 
 
+def orphaned_row_files(
+    subject: Subject[TableState, TableEvent], now_millis: int
+) -> Iterator[OrphanedFile]:
+    """Yield the data files of failed write attempts, then the entries of attempts without any left.
+
+    A file that any commit names is kept, also one that was removed from the table later. Files
+    without a time in their name, and those outside of the attempts' folders, are kept, too.
+
+    Args:
+        subject: The table's stream.
+        now_millis: The current time, Unix milliseconds, which counts for a dropped table only.
+
+    Raises:
+        DamagedLogError: The log cannot be read, so that the files that it names are unknown.
+    """
+    layout, store = subject.layout, subject.store
+    state = subject.log.refresh()
+    if state is None:
+        return
+    latest = now_millis if state.dropped else state.time_millis
+    due: dict[str, list[tuple[str, int]]] = {}
+    start = layout.attempt("")
+    for key in store.walk(start.rstrip("/")):
+        entry = parse_attempt_entry(key.removeprefix(start))
+        # Tasks registered until the end of that day.
+        if entry is not None and latest - entry[1] - DAY_MILLIS > KEPT_ROWS_MILLIS:
+            due.setdefault(entry[0], []).append((key, entry[1]))
+    if not due:
+        return
+    found: dict[str, dict[str, int]] = {}
+    for name in due:
+        inside = (
+            each.removeprefix(layout.key_of("")) for each in store.walk(_folder(layout, name))
+        )
+        ages = ((path, row_file_millis(path)) for path in inside)
+        found[name] = {path: written for path, written in ages if written is not None}
+    named = _row_files_named(subject, state.version, set().union(*found.values()))
+    for name, entries in sorted(due.items()):
+        unnamed = {path: each for path, each in found[name].items() if path not in named}
+        old = {path: each for path, each in unnamed.items() if latest - each > KEPT_ROWS_MILLIS}
+        for path, written in sorted(old.items()):
+            yield OrphanedFile("rows", layout.key_of(path), written)
+        if len(old) == len(unnamed):
+            for key, day in sorted(entries):
+                yield OrphanedFile("attempt", key, day)
+
+
+def _folder(layout: Layout, attempt: str) -> str:
+    return layout.key_of(f"{DATA_FOLDER}/{attempt}")
+
+
+def _row_files_named(
+    subject: Subject[TableState, TableEvent], last: int, paths: Collection[str]
+) -> set[str]:
+    """Return which of some data files the commits up to a version name, on any branch.
+
+    Files are compared by their last segment, which is unique, so that no spelling of a location
+    hides one.
+    """
+    left = {_last_segment(path): path for path in paths}
+    named: set[str] = set()
+    for read in subject.log.reader.after(START, last) if left else ():
+        for each in commit_files(subject.store, subject.layout, read.commit):
+            path = left.pop(_last_segment(each.stored_at), None)
+            if path is not None:
+                named.add(path)
+        if not left:
+            break
+    return named
+
+
+def _last_segment(path: str) -> str:
+    return folded(path.rpartition("/")[2])
+
+
 def orphaned_caches(
     subject: Subject[TableState, TableEvent], dropped_millis: int, now_millis: int
 ) -> Iterator[OrphanedFile]:
@@ -118,6 +211,14 @@ def orphaned_drafts(store: Store, folder: str, now_millis: int) -> Iterator[Orph
     for each in store.drafts(folder):
         if now_millis - each.modified_millis >= KEPT_MILLIS:
             yield OrphanedFile("draft", each.path, each.modified_millis, each)
+
+
+def orphaned_index_files(store: Store, now_millis: int) -> Iterator[OrphanedFile]:
+    """Yield the old announcements of a ledger's activity index, and old positions of its feeds."""
+    for key, written in outdated_announcements(store, now_millis):
+        yield OrphanedFile("announcement", key, written)
+    for key, written in outdated_positions(store, now_millis):
+        yield OrphanedFile("feed", key, written)
 
 
 def orphaned_sidecar_files(

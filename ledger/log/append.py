@@ -335,6 +335,7 @@ class Appender(Generic[S, E]):
         now_millis: The clock.
         retry_policy: The retry policy.
         check: Raises for a commit that must not be created at its time.
+        announce: Called with the newest version that a batch committed, once it was answered.
         commit_lookup: Lookup of the commits of earlier requests.
     """
 
@@ -342,6 +343,7 @@ class Appender(Generic[S, E]):
     now_millis: NowMillis
     retry_policy: RetryPolicy = field(factory=RetryPolicy)
     check: Callable[[Commit[E]], None] = lambda _: None
+    announce: Callable[[S, int], None] = lambda _, __: None
     commit_lookup: CommitLookup[S, E] = field(init=False, eq=False, repr=False)
     _clock: StreamClock = field(init=False, eq=False, repr=False)
     _kept: RecentCommitCache[E] = field(factory=RecentCommitCache, init=False, eq=False, repr=False)
@@ -376,7 +378,7 @@ class Appender(Generic[S, E]):
         pending = PendingCommit(
             intent, request, self._store_personal_texts(request) if keeps else None
         )
-        return self._queue.submit(pending, self._commit_batch)
+        return self._queue.submit(pending, self._commit_batch, self._announce_batch)
 
     def append(self, intent: Intent[S, E], request: Request) -> Appended[S]:
         """Append one transaction; it is durable when this returns.
@@ -406,6 +408,12 @@ class Appender(Generic[S, E]):
         self.log.request_cache_save()
         for each in held.batch:
             self._delete_unused_sidecar(each)
+
+    def _announce_batch(self, batch: Sequence[PendingCommit[S, E]]) -> None:
+        committed = [each.appended for each in batch if each.appended is not None]
+        if committed:
+            newest = max(committed, key=lambda appended: appended.version)
+            self.announce(newest.state, newest.version)
 
     def _delete_unused_sidecar(self, pending: PendingCommit[S, E]) -> None:
         """Delete the sidecar file of a request if no commit names it."""

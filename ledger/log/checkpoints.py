@@ -140,7 +140,7 @@ class Checkpoints(Generic[S]):
         Args:
             hinted: Called with the version where the search begins; 0: the log's beginning.
         """
-        start = self._read_hint() // CHECKPOINT_INTERVAL
+        start = self.read_hint() // CHECKPOINT_INTERVAL
         hinted(start * CHECKPOINT_INTERVAL)
         if start and not self._checkpoint_exists(start):
             start = 0
@@ -198,7 +198,8 @@ class Checkpoints(Generic[S]):
         found = self._read_checkpoint(version, self._stream.decode_outline)
         return None if found is None else found[0]
 
-    def _read_hint(self) -> int:
+    def read_hint(self) -> int:
+        """Return the version of a recent checkpoint; 0 if there is none, or it is not known."""
         hint = self._store.read(self._layout.hint)
         try:
             return max(0, int(hint or b"0"))

@@ -153,7 +153,7 @@ class BackgroundWorker:
 
 
 def _sleep_until_quiet(quiet_s: Callable[[], float] | None) -> None:
-    while quiet_s is not None and (pause := quiet_s()) > 0:
+    while quiet_s is not None and not _exiting and (pause := quiet_s()) > 0:
         time.sleep(min(pause, LOOKS_AGAIN_S))
 
 
@@ -167,6 +167,7 @@ class ForkAware(Protocol):
 _workers: Final[WeakSet[BackgroundWorker]] = WeakSet()
 _forked: Final[WeakSet[ForkAware]] = WeakSet()
 _promised: Final[list[bool]] = []
+_exiting: Final[list[bool]] = []
 
 
 def _register_exit_handler() -> None:
@@ -178,7 +179,8 @@ def _register_exit_handler() -> None:
 
 
 def _finish_workers() -> None:
-    """Wait at exit until the workers are done, for up to `EXIT_WAITS_S`."""
+    """Wait at exit until the workers are done, for up to `EXIT_WAITS_S`; nothing is delayed."""
+    _exiting.append(True)
     deadline = time.monotonic() + EXIT_WAITS_S
     # Repeated, since the work of one worker may request work of another.
     while left := [each for each in list(_workers) if not each.is_quiet]:
@@ -375,14 +377,17 @@ class CommitQueue(Generic[S, E]):
         self,
         pending: PendingCommit[S, E],
         commit: Callable[[Sequence[PendingCommit[S, E]]], None],
+        on_answered: Callable[[Sequence[PendingCommit[S, E]]], None],
     ) -> PendingCommit[S, E]:
         """Queue a commit for the committer thread and return it at once.
 
         Args:
             pending: The commit.
             commit: Commits a batch and sets the outcome of each; the same for a whole queue.
+            on_answered: Called with a batch after its waiters were woken; the same for a whole
+                queue. It must not raise.
         """
-        work = partial(self._commit_queued, commit)
+        work = partial(self._commit_queued, commit, on_answered)
         try:
             pending.request.status.is_sent = True
             self._waiting.append(pending)
@@ -399,7 +404,11 @@ class CommitQueue(Generic[S, E]):
         self._taken += taken
         return taken
 
-    def _commit_queued(self, commit: Callable[[Sequence[PendingCommit[S, E]]], None]) -> bool:
+    def _commit_queued(
+        self,
+        commit: Callable[[Sequence[PendingCommit[S, E]]], None],
+        on_answered: Callable[[Sequence[PendingCommit[S, E]]], None],
+    ) -> bool:
         batch = self.take_all()
         if not batch:
             return False
@@ -414,6 +423,7 @@ class CommitQueue(Generic[S, E]):
         self._taken.clear()
         for each in answered:
             each.release()
+        on_answered(answered)
         return True
 
     def after_fork(self) -> None:

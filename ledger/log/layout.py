@@ -125,6 +125,10 @@ class Layout(Struct, frozen=True):
         """Return the key of a file-change list too long for a commit."""
         return f"{self.root}/changes/{name}"
 
+    def attempt(self, name: str) -> str:
+        """Return the key of an entry in the list of write attempts."""
+        return f"{self.root}/attempts/{name}"
+
 
 def cut_key(whole: str, number: int) -> str:
     """Return the key of one of the cuts of an index, or of a filter.

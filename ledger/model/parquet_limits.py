@@ -712,10 +712,39 @@ class BoundedParquetFile:
             TooLargeError: Pages or rows decode to more than the limits.
             pa.ArrowException, OSError: The file is damaged.
         """
-        self._check_dictionary_texts()
+        self._check_dictionary_texts(range(self.arrow.metadata.num_row_groups))
         wanted = None if self.columns is None else list(self.columns)
         # Threads take longer to begin than a small file takes to read.
         return self.arrow.read(wanted, use_threads=len(self.body) > _SMALL_BYTES)
+
+    def tables(self, rows: int) -> Iterator[pa.Table]:
+        """Yield the rows as `table` returns them, at most some at a time; a small file's at once.
+
+        Args:
+            rows: Maximum number of rows in a table.
+
+        Raises:
+            TooLargeError, pa.ArrowException, OSError: As `table`.
+        """
+        import pyarrow as pa
+
+        if self.arrow.metadata.num_rows <= rows:
+            yield self.table()
+            return
+        self._check_dictionary_texts(range(self.arrow.metadata.num_row_groups))
+        wanted = None if self.columns is None else list(self.columns)
+        for batch in self.arrow.iter_batches(rows, columns=wanted, use_threads=False):
+            yield pa.Table.from_batches([batch])
+
+    def row_groups(self, indexes: Sequence[int]) -> pa.Table:
+        """Return the rows of some row groups; raises as `table`.
+
+        Args:
+            indexes: Their places in the file, in ascending order.
+        """
+        self._check_dictionary_texts(indexes)
+        wanted = None if self.columns is None else list(self.columns)
+        return self.arrow.read_row_groups(list(indexes), wanted, use_threads=False)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows in batches of some thousand; texts are dictionary arrays.
@@ -727,7 +756,7 @@ class BoundedParquetFile:
             pa.ArrowException, OSError: The file is damaged.
         """
         leaves = self._leaf_columns()
-        self._check_pages(leaves)
+        self._check_pages(leaves, range(self.arrow.metadata.num_row_groups))
         reader = self._open_with_dictionaries([each.path for each in leaves if each.is_text])
         wanted = None if self.columns is None else list(self.columns)
         yield from reader.iter_batches(_BATCH_ROWS, columns=wanted, use_threads=False)
@@ -758,10 +787,11 @@ class BoundedParquetFile:
                 )
         return found
 
-    def _check_pages(self, leaves: Sequence[_LeafColumn]) -> list[_PageSums]:
-        """Check the decompressed size of the pages, and return the sums of each leaf."""
-        metadata = self.arrow.metadata
-        groups = [metadata.row_group(each) for each in range(metadata.num_row_groups)]
+    def _check_pages(
+        self, leaves: Sequence[_LeafColumn], indexes: Sequence[int]
+    ) -> list[_PageSums]:
+        """Check the decompressed size of row groups' pages, and return the sums of each leaf."""
+        groups = [self.arrow.metadata.row_group(each) for each in indexes]
         unpacked = decoded = 0
         found = []
         for leaf in leaves:
@@ -802,10 +832,10 @@ class BoundedParquetFile:
             start = header.end
         into.values += max(values, chunk.num_values)
 
-    def _check_dictionary_texts(self) -> None:
-        """Check the size of texts that are decoded from dictionaries."""
+    def _check_dictionary_texts(self, indexes: Sequence[int]) -> None:
+        """Check the size of texts that are decoded from the dictionaries of row groups."""
         leaves = self._leaf_columns()
-        sums = self._check_pages(leaves)
+        sums = self._check_pages(leaves, indexes)
         total = sum(leaf.width * each.values for leaf, each in zip(leaves, sums, strict=True))
         total += sum(each.unpacked for each in sums)
         self._check_decoded_size(total)
@@ -820,7 +850,9 @@ class BoundedParquetFile:
         # An entry may be as long as its whole dictionary; usually none is, so take the exact sum.
         for path, _ in repeated:
             reader = self._open_with_dictionaries([path])
-            for batch in reader.iter_batches(_BATCH_ROWS, columns=[path], use_threads=False):
+            for batch in reader.iter_batches(
+                _BATCH_ROWS, row_groups=list(indexes), columns=[path], use_threads=False
+            ):
                 total += _decoded_text_bytes(batch.column(0))
                 self._check_decoded_size(total)
 

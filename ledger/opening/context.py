@@ -24,6 +24,7 @@ from ledger.events.commit import Commit
 from ledger.files.live import LiveFiles
 from ledger.history.past import TablePast
 from ledger.locations import Place, below, is_absolute, place_of
+from ledger.log.activity import ActivityWriter
 from ledger.log.checkpoints import Head
 from ledger.log.commit_queue import register_after_fork
 from ledger.log.layout import STREAM_FOLDER, stream_root
@@ -356,6 +357,7 @@ class TableSetting:
         database_policies: Cache of the rules of its databases.
         shown_at: The location that projected files are made for; empty for the table's own.
         trust: The files that readers trust: the log, or also caches that match it.
+        activity: Announces commits in the ledger's activity index.
     """
 
     store: Store
@@ -368,6 +370,11 @@ class TableSetting:
     database_policies: DatabasePolicies = field(factory=DatabasePolicies, eq=False, repr=False)
     shown_at: str = ""
     trust: Trust = "all"
+    activity: ActivityWriter = field(factory=ActivityWriter, eq=False, repr=False)
+
+    def announce(self, table_id: str, version: int) -> None:
+        """Announce a table's commit in the ledger's activity index, in the background."""
+        self.activity.announce(self.store, table_id, version)
 
     @property
     def home(self) -> str:

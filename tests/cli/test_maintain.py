@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from ledger import FileChange, SetOption, Table
 from ledger import open as open_ledger
 from ledger.files import store_changes
 from ledger.log import now_millis
+from ledger.stores import LocalStore
 from ledger.table_handle import handle_of
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ def orders(shop: Run, tmp_path: Path) -> Table:
             now_millis() - age,
         )
     table.alter([SetOption("k", "v")])
+    # Nothing is written in the background while a test lists the files.
+    assert handle_of(table).setting.activity.finish(10)
     return table
 
 
@@ -106,3 +110,24 @@ def test_segments_that_writers_did_not_make_are_made(shop: Run, tmp_path: Path) 
     assert segment.read_bytes() == body
     assert shop("maintain").out == "nothing removed\n"
     assert shop("verify").code == 0
+
+
+def test_old_announcements_and_old_positions_of_feeds_are_removed(
+    shop: Run, orders: Table, tmp_path: Path
+) -> None:
+    del orders
+    now = now_millis()
+    days = {age: datetime.fromtimestamp(now / 1000 - age * 86_400, UTC) for age in (1, 40, 400)}
+    uid = "018bcfe5-6800-7000-8000-000000000000"
+    store = LocalStore(str(tmp_path / "lake"))
+    for day in days.values():
+        store.replace(f"_ledger/activity/{day:%Y%m%d/%H}/00/{uid}-3", b"3")
+        store.replace(f"_ledger/feeds/{day:%Y%m%d}-{uid}.json", b"{}")
+    ran = shop("maintain", "--output", "json")
+    removed = sorted(each["file"].partition("/_ledger/")[2] for each in ran.document["removed"])
+    assert [each for each in removed if not each.startswith("changes")] == [
+        f"activity/{days[400]:%Y%m%d/%H}/00/{uid}-3",
+        f"activity/{days[40]:%Y%m%d/%H}/00/{uid}-3",
+        f"feeds/{days[400]:%Y%m%d}-{uid}.json",
+    ]
+    assert "1 x positions of a feed" not in shop("maintain").out

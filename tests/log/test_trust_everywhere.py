@@ -31,8 +31,11 @@ from ledger.cli import exits, main
 from ledger.history.verifying import Subject, Verification
 from ledger.stores import LocalStore
 from ledger.table_handle import handle_of
-from projections.source.data_source import Bounds, ReadOptions, columns_of, read, spans
+from projections.source.bounds import Bounds
+from projections.source.read_options import ReadOptions
+from projections.source.span_planning import columns_of, spans
 from projections.source.view import VIEWS
+from projections.source.view_reading import read
 from projections.statistics.spark_source import LogSource
 
 CACHE = re.compile(
@@ -316,7 +319,7 @@ def test_executors_that_count_statistics_read_the_log_alone_as_their_table_does(
 ) -> None:
     table = ledger.open(lived, trust="log").table("shop.orders")
     asked = lies()
-    assert LogSource.place(table).log().refresh() == table.state
+    assert LogSource.of(table).log().refresh() == table.state
     assert asked == []
 
 

@@ -24,7 +24,6 @@ def _server(name: str) -> Any:
     return fixture
 
 
-seaweedfs = _server("seaweedfs")
 moto = _server("moto")
 azurite = _server("azurite")
 fake_gcs = _server("fake_gcs")

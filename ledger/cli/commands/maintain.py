@@ -17,6 +17,8 @@ from ledger.history.garbage import (
     orphaned_caches,
     orphaned_change_files,
     orphaned_drafts,
+    orphaned_index_files,
+    orphaned_row_files,
     orphaned_sidecar_files,
     remove,
 )
@@ -39,6 +41,10 @@ _WORDS = {
     "draft": "a temporary file of an interrupted writer",
     "cache": "a cache of a dropped table",
     "values": "personal values of a commit that was never committed",
+    "announcement": "an announcement of a commit, older than 30 days",
+    "feed": "positions of a feed, older than a year",
+    "rows": "a data file of a failed write",
+    "attempt": "an entry in the list of write attempts",
     "purged": "a file of a purged table",
 }
 
@@ -79,7 +85,9 @@ def maintain(
 
     Removes temporary files of interrupted writers, lists of file changes that no commit references,
     and caches of dropped tables, each after seven days. A list is removed once the table's newest
-    commit is seven days younger. Logs, checkpoints and referenced files are never removed.
+    commit is seven days younger, and a data file of a failed write once it is eight days younger.
+    Also removes announcements of commits after 30 days, and positions of feeds that were not
+    renewed for a year. Logs, checkpoints and referenced files are never removed.
 
     Deletes the data and metadata files of tables that were dropped with --purge, if they are in the
     table's location and no other table references them; then the table cannot be restored any more.
@@ -93,9 +101,9 @@ def maintain(
     purged_before = millis(read_time(purge_older_than))
     lake = place.with_caches().open()
     setting = TableSetting(handle_of(lake).log.store, place.storage_options(), author="")
-    removed: list[_RemovableFile] = []
-    sealed: list[_SealedSegment] = []
     with place.screen.progress("maintaining") as progress:
+        removed: list[_RemovableFile] = []
+        sealed: list[_SealedSegment] = []
         cataloged_tables = list(
             CatalogedTables.of(
                 read.commit for read in handle_of(lake).log.commits(0, lake.state.version)
@@ -121,15 +129,19 @@ def maintain(
         "dryRun": dry_run,
         "removed": [_removal_document(each) for each in removed],
         "sealed": [_sealed_document(each) for each in sealed],
-        "notPurged": [
-            {"table": str(each.dropped.identifier), "id": each.dropped.table_id, "reason": problem}
-            for each in purges
-            if (problem := each.problem) is not None
-        ],
+        "notPurged": _problem_documents(purges),
     }
     place.screen.result(
         document, lambda to: _print_maintenance(to, removed, sealed, purges, dry_run=dry_run)
     )
+
+
+def _problem_documents(purges: list[Purge]) -> list[dict[str, Any]]:
+    return [
+        {"table": str(each.dropped.identifier), "id": each.dropped.table_id, "reason": problem}
+        for each in purges
+        if (problem := each.problem) is not None
+    ]
 
 
 def _orphan_of_stream(subject: Subject[Any, Any], orphan: OrphanedFile) -> _RemovableFile:
@@ -163,6 +175,7 @@ def _catalog_orphans(
 ) -> Iterator[OrphanedFile]:
     catalog = handle_of(lake).log
     yield from orphaned_drafts(catalog.store, catalog.layout.root, now)
+    yield from orphaned_index_files(catalog.store, now)
     if lake.is_erasable:
         tables = (TableHandle(each.identifier, each.path, setting).log for each in cataloged_tables)
         with suppress(LedgerError, OSError):
@@ -179,6 +192,7 @@ def _table_orphans(
         return
     yield from orphaned_drafts(subject.store, subject.layout.folder, now)
     yield from orphaned_change_files(subject, now)
+    yield from orphaned_row_files(subject, now)
     if cataloged.dropped_millis is not None:
         yield from orphaned_caches(subject, cataloged.dropped_millis, now)
 
