@@ -49,7 +49,8 @@ from ledger.table_handle import handle_of
 from projections.statistics import Kept, refresh
 from projections.statistics.materialise import refresh_range
 from projections.statistics.session import active_session
-from projections.statistics.spark_executors import SparkEngine, decreasing_runs, run_tasks
+from projections.statistics.shares import divide_into_shares, sample_entries
+from projections.statistics.spark_executors import SparkEngine, run_tasks
 from projections.statistics.spark_source import LogSource
 
 if TYPE_CHECKING:
@@ -267,7 +268,7 @@ def _by_processes(root: Path, count: int) -> float:
     table = ledger.open(str(root)).table(NAME)
     last = table.state.version
     shutil.rmtree(root / handle_of(table).path / "_ledger" / "statistics", ignore_errors=True)
-    spans = list(decreasing_runs(0, last, count))
+    spans = divide_into_shares(sample_entries(handle_of(table).log, 0, last, last + 1))
     source = LogSource.of(table)
     with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
         # Each imports its modules, and has read something, before anything is timed.

@@ -19,7 +19,7 @@ from benchmarks.measure import WORKDIR, Figure, Output, Report, Spent, in_turn, 
 from ledger import FileChange, Table
 from ledger.table_handle import handle_of
 from projections.statistics import Kept, query, refresh
-from projections.statistics.session import cores_of, spark_session
+from projections.statistics.session import parallelism_of, spark_session
 from projections.statistics.spark_many import refresh_all
 
 _MANY = 20
@@ -59,7 +59,7 @@ def run(workdir: Path, *, tables: int, size: int, repeats: int) -> Report:
         f"tables={tables} rows={done['one job']}",
         (
             Figure("one after the other, one core", alone / 1e9, "s"),
-            Figure(f"one Spark job, {cores_of(spark)} cores", together / 1e9, "s"),
+            Figure(f"one Spark job, {parallelism_of(spark)} cores", together / 1e9, "s"),
             Figure("one Spark job / one after the other", together / alone, "x"),
             Figure("the same, processor time", together_s / alone_s, "x"),
         ),

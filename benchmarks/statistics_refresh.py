@@ -1,15 +1,13 @@
-"""Time of statistics, in full and after a thousand new entries, by size of the table.
+"""Time to refresh statistics after a thousand new entries, by size of the table.
 
-In full: every commit is read, and the tiles are written. In the same run, DuckDB computes the same
-deltas from the same Parquet lists and writes them, and sums them up by partition. Then commits of a
-thousand new entries follow, and each time the statistics are refreshed.
+All statistics of a large and of a small table are kept before; `benchmarks.statistics_spark`
+measures that. Then commits of a thousand new entries follow, and each time they are refreshed.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
-import resource
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +16,6 @@ from pathlib import Path
 from statistics import median
 
 import cyclopts
-import duckdb
 import numpy as np
 import pyarrow as pa
 from attrs import define, field
@@ -43,8 +40,6 @@ from ledger.log.codec import digest, encode
 from ledger.model.file_change import FileChange
 from ledger.table_handle import handle_of
 from projections.statistics import Kept, query, refresh
-from projections.statistics.engine import Engine, Engines
-from projections.statistics.materialise import Engine as Keeping
 
 SEED = 42
 START_MILLIS = 1_700_000_000_000
@@ -55,24 +50,22 @@ REFRESH_AT_MOST_MS = 15
 COMPARED_WITH = 1_000_000
 """Size of the table for comparison of refreshes, unless a quarter of the size is less."""
 GROWS_AT_MOST = 1.5
-SUMS = """sum(if(kind = 'ADD', 1, -1) * record_count) as record_count,
-    sum(if(kind = 'ADD', 1, -1) * file_size_in_bytes) as file_size_in_bytes,
-    sum(if(kind = 'ADD', 1, -1)) as file_count, max(creation_time) as last_file_creation_time"""
 
 
 class Lists:
     """Generator of lists of file changes, one in ten a deletion, column by column."""
 
-    def __init__(self, partitions: int) -> None:
+    def __init__(self, partitions: int, count: int = ENTRIES_A_COMMIT) -> None:
+        self._count = count
         self._rng = np.random.default_rng(SEED)
         self._partitions = partitions
         self._before: pa.Table | None = None
         one = FileChange(path="f", partition=(0,), record_count=0, file_size_in_bytes=0)
-        self._template = to_table([one] * ENTRIES_A_COMMIT)
+        self._template = to_table([one]).take(np.zeros(count, np.int64))
 
     def table(self) -> pa.Table:
         """Return one commit's list."""
-        count = ENTRIES_A_COMMIT
+        count = self._count
         numbers = self._rng.integers(0, self._partitions, count)
         records = self._rng.integers(1, 100_000, count)
         columns = {
@@ -187,85 +180,32 @@ def new_commits(root: Path, partitions: int) -> Iterator[None]:
         yield
 
 
-def duckdb_deltas(root: Path, to: Path) -> None:
-    lists = f"{root}/bench.db/files/_ledger/changes/*.parquet"
-    statement = f"""copy (select filename, spec_id, partition, content, {SUMS}
-        from read_parquet('{lists}', filename = true) group by all order by all)
-        to '{to}' (format parquet, compression zstd)"""  # noqa: S608 - our own paths
-    with duckdb.connect(config={"threads": 1}) as connection:
-        connection.execute(statement)
-
-
-def duckdb_sums(root: Path) -> int:
-    lists = f"{root}/bench.db/files/_ledger/changes/*.parquet"
-    statement = f"""select count(*), sum(file_count) from (select spec_id, partition, content,
-        {SUMS} from read_parquet('{lists}') group by all)"""  # noqa: S608 - our own paths
-    with duckdb.connect(config={"threads": 1}) as connection:
-        row = connection.execute(statement).fetchone()
-    assert row is not None
-    return int(row[1])
-
-
-def timed_ns(work: object) -> int:
-    assert callable(work)
-    start = time.perf_counter_ns()
-    work()
-    return time.perf_counter_ns() - start
-
-
 def smaller(size: int) -> int:
     return min(size // 4, COMPARED_WITH)
 
 
-def run(
-    workdir: Path, *, size: int, partitions: int, repeats: int, engine: Engine = "local"
-) -> Report:
+def run(workdir: Path, *, size: int, partitions: int, repeats: int) -> Report:
     root = workdir / f"statistics-at-work-{os.getpid()}"
     small = root.with_name(f"{root.name}-small")
     shutil.copytree(lake_at(workdir, size, partitions), root)
     shutil.copytree(lake_at(workdir, smaller(size), partitions), small)
     try:
-        return _measured(root, size, repeats, engine)
+        return _measured(root, small, size, repeats)
     finally:
         shutil.rmtree(root)
         shutil.rmtree(small)
 
 
-def _measured(root: Path, size: int, repeats: int, engine: Engine) -> Report:
-    table = ledger.open(str(root)).table(NAME)
-    with Engines(engine, print) as engines:
-        chosen = engines.choose(table)
-        return _timed(root, table, size, repeats, chosen)
-
-
-def _timed(root: Path, table: ledger.Table, size: int, repeats: int, chosen: Keeping) -> Report:
-    before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    full = timed_ns(lambda: refresh(handle_of(table).log, chosen))
-    peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    duck = timed_ns(lambda: duckdb_deltas(root, root / "deltas.parquet"))
-    files = 0
-
-    def sums() -> None:
-        nonlocal files
-        files = duckdb_sums(root)
-
-    duck_sums = timed_ns(sums)
-    kept = Kept.of(handle_of(table).log)
-    at = table.at()
-    ours_sums = timed_ns(lambda: query.partition_sums(kept, at))
-    rows = query.partition_sums(kept, at)
-    assert sum(rows["file_count"].to_pylist()) == files
-
-    refreshes, compared = _refreshes_in_turn(root, root.with_name(f"{root.name}-small"), repeats)
+def _measured(root: Path, small: Path, size: int, repeats: int) -> Report:
+    tables = [ledger.open(str(each)).table(NAME) for each in (root, small)]
+    for table in tables:
+        refresh(handle_of(table).log)
+    rows = query.partition_sums(Kept.of(handle_of(tables[0]).log), tables[0].at())
+    refreshes, compared = _refreshes_in_turn(root, small, repeats)
     return Report(
         question_of(__doc__),
-        f"entries={size} partitions={len(rows)} files={files}",
+        f"entries={size} partitions={len(rows)} files={sum(rows['file_count'].to_pylist())}",
         (
-            Figure(f"full, {chosen.name}: read, count and keep", full / 1e9, "s"),
-            Figure("DuckDB: the same deltas, written", duck / 1e9, "s"),
-            Figure("full / DuckDB", full / duck, "x"),
-            Figure("sums by partition, from tiles", ours_sums / 1e6, "ms"),
-            Figure("DuckDB: the same sums, from the lists", duck_sums / 1e6, "ms"),
             Figure(
                 f"refresh after {NEW_ENTRIES:,} new entries, median",
                 median(refreshes.own_ns) / 1e6,
@@ -284,10 +224,8 @@ def _timed(root: Path, table: ledger.Table, size: int, repeats: int, chosen: Kee
             Figure(
                 "the same, processor time", median(refreshes.cpu_ns) / median(compared.cpu_ns), "x"
             ),
-            Figure("most memory, the process", peak_kb / 1e3, "MB"),
-            Figure("of it before", before_kb / 1e3, "MB"),
         ),
-        ("DuckDB: one thread, as the local engine; its answers are checked against ours",),
+        (f"{repeats} commits of {NEW_ENTRIES:,} new entries",),
     )
 
 
@@ -329,22 +267,19 @@ def main(
     size: int = 1_000_000,
     partitions: int = 50_000,
     repeats: int = 64,
-    engine: Engine = "local",
     workdir: Path = WORKDIR,
     output: Output = "text",
 ) -> None:
-    """Compute the statistics of a table of many files.
+    """Refresh the statistics of a table of many files.
 
     Args:
         size: File changes.
         partitions: Number of partitions of the files.
         repeats: Number of commits of a thousand new entries; 64 cover every kind of merge.
-        engine: The engine of the full computation; the start of Spark is not timed.
         workdir: Folder of the ledger.
         output: text or json.
     """
-    report = run(workdir, size=size, partitions=partitions, repeats=repeats, engine=engine)
-    show(report, output)
+    show(run(workdir, size=size, partitions=partitions, repeats=repeats), output)
 
 
 if __name__ == "__main__":

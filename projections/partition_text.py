@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 from attrs import field, frozen
 
 from ledger.files.partition_values import DEFAULT_NAME, escape_path
@@ -30,6 +31,17 @@ _DAY_AND_TIME = re.compile(
     r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(?:Z|\+00:00)?"
 )
 _TIME = re.compile(r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?")
+
+
+@frozen
+class ValuePrefix:
+    """Beginning of a partition value's JSON; `is_whole` if it is all of it."""
+
+    text: str
+    is_whole: bool
+
+
+_BARE = re.compile(r"-?[0-9]+|true|false")
 
 
 @frozen
@@ -81,6 +93,34 @@ class PartitionText:
             name: self._value_text(name, value) for name, value in zip(names, values, strict=True)
         }
 
+    def is_unchanged(self, name: str) -> bool:
+        """Return whether the text of a field's numbers and ordinary texts is the value's own."""
+        return self._form_of(name) in (None, _unchanged_text)
+
+    def value_prefixes(self, name: str, text: str) -> tuple[ValuePrefix, ...]:
+        """Return with what the JSON of every value begins that has a text, without sidecars.
+
+        Args:
+            name: The partition field.
+            text: The text, as from `spec`.
+
+        Example:
+            >>> days = PartitionText.of(Schema.of({"day": "DATE", "hour": "INT"}))
+            >>> [each.text for each in days.value_prefixes("hour", "7")]
+            ['"7"', '7']
+            >>> [each.text for each in days.value_prefixes("day", "19723")]
+            ['"2024']
+        """
+        if text == self.default_name:
+            return (ValuePrefix("", is_whole=False),)
+        form = self._form_of(name)
+        if form is None or form is _unchanged_text:
+            quoted = ValuePrefix(msgspec.json.encode(text).decode(), is_whole=True)
+            is_bare = _BARE.fullmatch(text) is not None
+            return (quoted, ValuePrefix(text, is_whole=True)) if is_bare else (quoted,)
+        begins = _BEGINNINGS[form](text)
+        return tuple(ValuePrefix(f'"{each}', is_whole=False) for each in sorted(begins))
+
     def _value_text(self, name: str, value: PartitionValue) -> str:
         if value is None or (isinstance(value, str) and not value.strip()):
             return self.default_name
@@ -89,18 +129,21 @@ class PartitionText:
             return self.default_name
         if isinstance(value, bool):
             return "true" if value else "false"
-        data_type = self.types.get(name)
-        if data_type is None or type(data_type) not in _BY_TYPE:
+        form = self._form_of(name)
+        if form is None:
             return str(value)
+        data_type = self.types[name]
         try:
-            legacy, cast = _BY_TYPE[type(data_type)]
-            return (
-                legacy(str(value), data_type) if self.legacy_name else cast(str(value), data_type)
-            )
+            return form(str(value), data_type)
         except (ValueError, AttributeError) as error:
             raise InvalidInputError(
                 f"partition value {value!r} of {name} is no {data_type.root}; write it in ISO form"
             ) from error
+
+    def _form_of(self, name: str) -> _Form | None:
+        """Return the function that makes a field's text; None where that is the value's own."""
+        forms = _BY_TYPE.get(type(self.types[name])) if name in self.types else None
+        return None if forms is None else forms[0 if self.legacy_name else 1]
 
 
 def key_places(schema: Schema, spec: PartitionSpec) -> tuple[int, ...]:
@@ -193,6 +236,31 @@ def _match_groups(pattern: re.Pattern[str], text: str) -> tuple[str, str, str | 
     return first, second, third, fourth
 
 
+def _years_of_day_number(text: str) -> set[str]:
+    """Return how the date of a day number begins, in each of ISO's forms."""
+    try:
+        day = dt.date.fromordinal(int(text) + _EPOCH_DAY)
+    except (ValueError, OverflowError):
+        return set()
+    return {f"{day.year:04d}", f"{day.isocalendar().year:04d}"}
+
+
+def _minute_of_millis(text: str) -> set[str]:
+    try:
+        minutes = int(text) // 60_000
+    except ValueError:
+        return set()
+    return {f"{minutes // 60:02d}:{minutes % 60:02d}"}
+
+
+def _first_minute(text: str) -> set[str]:
+    return {text[:5]} if _TIME.fullmatch(text) else set()
+
+
+def _first_day(text: str) -> set[str]:
+    return {text[:10]} if _DAY_AND_TIME.fullmatch(text) else set()
+
+
 _Form = Callable[[str, Any], str]
 _BY_TYPE: dict[type[DataType], tuple[_Form, _Form]] = {
     DateType: (_epoch_day, _unchanged_text),
@@ -200,3 +268,11 @@ _BY_TYPE: dict[type[DataType], tuple[_Form, _Form]] = {
     TimestampType: (_java_local_date_time, _sql_timestamp),
     LocalZonedTimestampType: (_java_local_date_time, _sql_timestamp),
 }
+_BEGINNINGS: dict[_Form, Callable[[str], set[str]]] = {
+    _epoch_day: _years_of_day_number,
+    _millis_of_day: _minute_of_millis,
+    _time_of_day: _first_minute,
+    _java_local_date_time: _first_day,
+    _sql_timestamp: _first_day,
+}
+"""How the values begin that a form gives a text."""

@@ -375,6 +375,10 @@ def _analyzed_column(
     ]
     least = _extreme_text(field, [each.lower for each in valued], min)
     greatest = _extreme_text(field, [each.upper for each in valued], max)
+    has_values = not parts or bool(valued)
+    if has_values and None in (least, greatest) and not isinstance(field.type, _WITHOUT_BOUNDS):
+        # Spark takes a number without bounds for a column of NULLs, and estimates no row for it.
+        distinct = None
     if null_count is None and least is None and distinct is None:
         return None
     return ColumnStatistics(
@@ -384,6 +388,10 @@ def _analyzed_column(
         max=greatest,
         null_count=null_count,
     )
+
+
+_WITHOUT_BOUNDS = (t.CharType, t.VarCharType, t.BinaryType, t.VarBinaryType)
+"""Types for which Spark's cost model uses a distinct count without bounds."""
 
 
 def _sum_if_complete(counts: Iterable[int | None]) -> int | None:

@@ -4,16 +4,6 @@ from __future__ import annotations
 
 from projections.statistics.materialise import rebuild, refresh, verify
 from projections.statistics.session import spark_session
-from projections.statistics.spark_job import Statistics, compute, compute_from
 from projections.statistics.tile_rows import Kept
 
-__all__ = [
-    "Kept",
-    "Statistics",
-    "compute",
-    "compute_from",
-    "rebuild",
-    "refresh",
-    "spark_session",
-    "verify",
-]
+__all__ = ["Kept", "rebuild", "refresh", "spark_session", "verify"]

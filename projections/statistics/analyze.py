@@ -36,7 +36,7 @@ from ledger.table import Table
 from ledger.table_at import TableAt
 from ledger.table_handle import handle_of
 from projections.statistics.engine_listed import merges_rows
-from projections.statistics.session import cores_of, spark_session
+from projections.statistics.session import spark_session
 from projections.statistics.spark_source import LogSource
 from projections.statistics.tile_rows import folder
 
@@ -171,7 +171,9 @@ def _pack_fixed_width(values: pa.Array, form: str) -> pa.Array:
 OLDEST_SPARK = (4, 1)
 """Oldest Spark version that has theta sketches."""
 
-_TASKS_A_CORE = 4
+_BYTES_A_TASK = 16_000_000
+"""Size of the data files that a task reads and counts: some seconds of one core."""
+_SKETCHES_A_TASK = 16
 _VALUES = "place bigint, field_id bigint, value binary"
 _KEPT = "name string"
 _SKETCHES = "field_id bigint, sketch binary"
@@ -217,7 +219,7 @@ def analyze(
         MissingDependencyError: A session has to be started, and pyspark or Java is missing.
     """
     instant = at or table.at()
-    source = LogSource.place(table)
+    source = LogSource.of(table)
     session = spark or spark_session()
     require_sketches(session.version)
     if instant.state.last_snapshot_id == 0:
@@ -274,6 +276,7 @@ class _DataFile:
 
     path: str
     url: str
+    size: int
     field_ids: bool
     wanted: tuple[WantedColumn, ...]
     constants: tuple[tuple[int, bytes], ...]
@@ -317,7 +320,8 @@ class _AnalysisJob:
                 constants = tuple(
                     _identity_partition_values(each, wanted, self.specs[each.spec_id])
                 )
-                found.append(_DataFile(each.path, url, each.field_ids, wanted, constants))
+                size = each.file_size_in_bytes
+                found.append(_DataFile(each.path, url, size, each.field_ids, wanted, constants))
         return found
 
     def read(self, spark: SparkSession, files: list[_DataFile]) -> None:
@@ -326,7 +330,8 @@ class _AnalysisJob:
             return
         from pyspark.sql import functions as F
 
-        count = min(len(files), _TASKS_A_CORE * cores_of(spark))
+        size = sum(each.size for each in files)
+        count = min(len(files), max(1, -(-size // _BYTES_A_TASK)))
         places = spark.range(0, len(files), 1, count)
         values = places.mapInArrow(
             partial(_read_distinct_values, self.access, tuple(files)), _VALUES
@@ -346,7 +351,7 @@ class _AnalysisJob:
         live, types = frozenset(each.path for each in data), dict(self.types)
         if not names:
             return {}
-        places = spark.range(0, len(names), 1, min(len(names), cores_of(spark)))
+        places = spark.range(0, len(names), 1, -(-len(names) // _SKETCHES_A_TASK))
         sketches = places.mapInArrow(
             partial(_read_live_sketches, self.source, names, live, types), _SKETCHES
         )

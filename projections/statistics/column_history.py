@@ -44,7 +44,7 @@ from ledger.table_at import TableAt
 from ledger.table_handle import handle_of
 from projections.manifest_files.lists import names_lists
 from projections.statistics.engine_listed import EngineListedStatistics, merges_rows
-from projections.statistics.query import paimon_rendering_of, rendering_of
+from projections.statistics.partition_rendering import paimon_rendering_of, rendering_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

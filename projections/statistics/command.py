@@ -35,30 +35,30 @@ from projections.statistics.column_history import (
     column_statistics_by_snapshot,
 )
 from projections.statistics.engine import Engine, Engines
-from projections.statistics.publishing import Published, publishers
-from projections.statistics.query import Instant, Order, StatisticsSource, growth, totals
-from projections.statistics.questions import (
-    TARGET_FILE_SIZE,
-    Question,
-    Thresholds,
-    View,
-    answer,
+from projections.statistics.partition_rendering import Instant
+from projections.statistics.partition_views import View
+from projections.statistics.partition_views import document as view_document
+from projections.statistics.printing import (
     print_answer,
-    print_view,
-    statistics_for_question,
-)
-from projections.statistics.questions import document as view_document
-from projections.statistics.report import (
     print_columns,
     print_distinct,
     print_history,
     print_many,
     print_report,
-    refreshed_statistics,
-    report_of,
+    print_view,
     totals_json,
 )
-from projections.statistics.spark_many import busiest, refresh_all
+from projections.statistics.publishing import Published, publishers
+from projections.statistics.query import Order, StatisticsSource, growth, totals
+from projections.statistics.questions import (
+    TARGET_FILE_SIZE,
+    Question,
+    Thresholds,
+    answer,
+    statistics_for_question,
+)
+from projections.statistics.report import busiest, refreshed_statistics, report_of
+from projections.statistics.spark_many import refresh_all
 from projections.statistics.tile_rows import Kept
 
 __all__ = ["busiest", "register", "stats"]
@@ -417,7 +417,8 @@ def _print_answer_to_question(
         if wanted.plot is not None:
             to.line(f"drawn into {wanted.plot}")
 
-    screen.results("answer", found.to_pylist(), text, about)
+    rows = (row for batch in found.to_batches() for row in batch.to_pylist())
+    screen.results("answer", rows, text, about)
 
 
 def _print_table_report(  # noqa: PLR0913 - what a report is made of

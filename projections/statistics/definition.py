@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 Kind = Literal["int64", "string"]
 
+DAY_MILLIS = 86_400_000
+
 
 @frozen
 class EngineColumn:
@@ -99,6 +101,9 @@ SHOWN = {
 }
 """The measures' names in the DLF metadata API."""
 
+
+DATA = "data"
+"""The content of data files."""
 
 DELETION_VECTORS = "deletion-vectors"
 """The content of position deletes in a Puffin file."""

@@ -12,12 +12,10 @@ from ledger.history.older import TableLog
 from ledger.model.errors import LedgerError, MissingDependencyError
 from ledger.table import Table
 from ledger.table_handle import handle_of
-from projections.manifest_files.lists import names_lists
-from projections.statistics.entries import entry_count
 from projections.statistics.materialise import Engine as Keeping
 from projections.statistics.materialise import LocalEngine
-from projections.statistics.session import active_session, cores_of, spark_session
-from projections.statistics.snapshot_contents import PlacedSnapshot, SnapshotContents
+from projections.statistics.session import active_session, parallelism_of, spark_session
+from projections.statistics.shares import sample_entries
 from projections.statistics.spark_executors import SparkEngine
 from projections.statistics.spark_source import LogSource
 
@@ -42,9 +40,6 @@ A_TABLE_S = 0.01
 
 SPARK_SHARE = 0.85
 """Fraction of a core's time that Spark leaves to the fold."""
-
-LISTS_AS_ENTRIES = 100
-"""Cost of opening a snapshot's manifest list and manifest, in entries."""
 
 _LOOKED_AT = 1024
 """Maximum number of commits sampled, evenly spaced."""
@@ -137,7 +132,7 @@ class Engines:
         start_s = SPARK_JOBS_S if active is not None else SPARK_START_S + SPARK_JOBS_S
         if here_s <= start_s:
             return False
-        cores = os.cpu_count() or 1 if active is None else cores_of(active)
+        cores = os.cpu_count() or 1 if active is None else parallelism_of(active)
         there_s = start_s + here_s / (SPARK_SHARE * cores)
         if there_s >= here_s:
             return False
@@ -175,30 +170,7 @@ def estimate_new_entries(log: TableLog, *, looked_at: int | None = None) -> int:
     log.refresh()
     last = log.head.state.version if log.head else -1
     first = positions.load(log.store, log.layout).version + 1
-    contents = SnapshotContents(log)
-    stride = max(1, -(-(last + 1 - first) // (looked_at or _LOOKED_AT)))
-    spans = (
-        [(first, last)]
-        if stride == 1
-        else [(each, each) for each in range(first, last + 1, stride)]
-    )
-    counted = seen = 0
-    for span in spans if first <= last else ():
-        for read in log.commits(*span):
-            seen += 1
-            counted += sum(
-                _estimate_entry_count(contents, each) for each in contents.learn(read.commit)
-            )
-    return counted * (last + 1 - first) // max(1, seen)
-
-
-def _estimate_entry_count(contents: SnapshotContents, placed: PlacedSnapshot) -> int:
-    """Return an estimate of a snapshot's number of entries, from its manifest list."""
-    if not names_lists(placed.event):
-        return entry_count(placed.event)
-    try:
-        parts = contents.changes(placed) or []
-    except LedgerError:
-        # The refresh itself raises the error.
+    if first > last:
         return 0
-    return LISTS_AS_ENTRIES + sum(each.count for each in parts)
+    runs = sample_entries(log, first, last, looked_at or _LOOKED_AT)
+    return sum(entries * (end + 1 - begin) for begin, end, entries in runs)

@@ -9,11 +9,10 @@ so that lists are read once and manifests can be read anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, Protocol
 
-import attrs
 from attrs import field, frozen
 
 from ledger.events.snapshots import SnapshotCommitted
@@ -27,7 +26,6 @@ from ledger.stores import Store
 from projections.statistics.definition import (
     ENTRIES,
     KEY_NAMES,
-    PLACE,
     PLACE_NAMES,
     EngineColumn,
     arrow_schema,
@@ -182,17 +180,6 @@ class ManifestPart:
         return self.dialect, self.file, self.adder
 
 
-PARTS = (
-    *PLACE,
-    EngineColumn("dialect", "string"),
-    EngineColumn("file", "string"),
-    *(
-        EngineColumn(name)
-        for name in ("size", "count", "sign", "compared", "adder", "spec_id", "time_millis")
-    ),
-)
-"""Columns of a part as a row."""
-
 FOUND = (*ENTRIES, EngineColumn("path", "string", nullable=True))
 """Rows of `ENTRIES` with the file's path, for comparison."""
 
@@ -205,19 +192,6 @@ COMPARED = ("record_count", "file_size_in_bytes", "creation_time")
 
 Row = tuple[int, str, str, int, int, int, int, str]
 """A manifest's entry for one file: the columns of `FOUND` after the position."""
-
-
-def parts_to_table(parts: Iterable[ManifestPart]) -> pa.Table:
-    """Return parts as rows of `PARTS`."""
-    import pyarrow as pa
-
-    rows = [attrs.asdict(each) for each in parts]
-    return pa.Table.from_pylist(rows, schema=arrow_schema(PARTS))
-
-
-def parts_from_batch(batch: pa.RecordBatch | pa.Table) -> Iterator[ManifestPart]:
-    """Yield the parts of rows of `PARTS`."""
-    return (ManifestPart(**row) for row in batch.to_pylist())
 
 
 def drop_cancelled_parts(parts: Sequence[ManifestPart]) -> list[ManifestPart]:

@@ -28,7 +28,7 @@ from ledger.table_at import TableAt
 from ledger.table_handle import TableHandle
 from projections.statistics.definition import ENTRIES, arrow_schema, content_of
 from projections.statistics.fold import concat_rows, deltas
-from projections.statistics.tile_rows import Tile
+from projections.statistics.tile_files import RowFilter, Tile
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,30 +66,35 @@ class EngineListedStatistics:
         """The existing ancestors of the instant's snapshot, oldest first, it included."""
         return existing_ancestors(self.at.state)
 
-    def up_to(self, version: int, snapshot_id: int) -> Iterator[pa.Table]:
+    def up_to(
+        self, version: int, snapshot_id: int, rows: RowFilter | None = None
+    ) -> Iterator[pa.Table]:
         """Yield rows that add up to the instant: its live files, as if one snapshot added all."""
-        yield self._fold_differences([(version, snapshot_id, (), self._live_files())])
+        live = [(version, snapshot_id, (), self._live_files())]
+        yield self._fold_differences(live, rows)
 
-    def history(self, version: int, snapshot_id: int) -> Iterator[pa.Table]:
+    def history(
+        self, version: int, snapshot_id: int, rows: RowFilter | None = None
+    ) -> Iterator[pa.Table]:
         """Yield the changes of each snapshot of the instant's line, oldest first.
 
         Snapshots are placed by negative numbers instead of versions: one commit may have imported
         several, and their ids are not ordered; `version_of` maps them to the version.
         """
         del version, snapshot_id
-        yield self._fold_differences(self._snapshot_differences())
+        yield self._fold_differences(self._snapshot_differences(), rows)
 
-    def deltas(self, last: int) -> Iterator[pa.Table]:
+    def deltas(self, first: int, last: int, rows: RowFilter | None = None) -> Iterator[pa.Table]:
         """Yield the rows of `history`."""
-        return self.history(last, 0)
+        del first
+        return self.history(last, 0, rows)
 
-    def block(self, block: Tile, last: int) -> pa.Table:
+    def block(self, block: Tile, last: int, rows: RowFilter | None = None) -> pa.Table:
         """Return the changes of the instant's own snapshot."""
         del block
         before = self._files_of_snapshot(self.line[-2]) if len(self.line) > 1 else ()
-        return self._fold_differences(
-            [(last, self.at.state.last_snapshot_id, before, self._live_files())]
-        )
+        own = [(last, self.at.state.last_snapshot_id, before, self._live_files())]
+        return self._fold_differences(own, rows)
 
     def version_of(self, version: int, snapshot_id: int) -> int:
         """Return the commit that imported a snapshot, by its id or its place."""
@@ -142,8 +147,9 @@ class EngineListedStatistics:
     def _live_files(self) -> tuple[FileChange, ...]:
         return self.table.engine_files_at(self.at.state)
 
-    def _fold_differences(self, steps: Iterable[_Step]) -> pa.Table:
-        return concat_rows(deltas([_entries_of_difference(each)]) for each in steps)
+    def _fold_differences(self, steps: Iterable[_Step], rows: RowFilter | None) -> pa.Table:
+        found = concat_rows(deltas([_entries_of_difference(each)] for each in steps))
+        return found if rows is None else rows.select(found)
 
 
 _Step = tuple[int, int, tuple[FileChange, ...], tuple[FileChange, ...]]

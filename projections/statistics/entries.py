@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Raw, UnsetType, json
 
 from ledger.events.snapshots import ChangesReference, RolledBack, SnapshotEvent
-from ledger.files.change_lists import event_files, read_changes_table
+from ledger.files.change_lists import event_files, read_changes_in_batches
 from ledger.history.older import TableLog, schemas
 from ledger.log.time_travel import head_state
 from ledger.model.errors import DamagedLogError
@@ -59,8 +60,10 @@ class PartReader:
         self._contents = contents
         self._readers: dict[str, ManifestReader] = {}
 
-    def entries(self, parts: Iterable[ManifestPart]) -> pa.Table:
-        """Return the entries of all parts of one snapshot, as rows of `ENTRIES`.
+    def entries(self, parts: Iterable[ManifestPart]) -> Iterator[pa.Table]:
+        """Yield the entries of all parts of one snapshot, as rows of `ENTRIES`.
+
+        A table holds a manifest, and the last one all parts that are compared.
 
         Raises:
             DamagedLogError: A manifest is missing, damaged, or of another table.
@@ -68,16 +71,19 @@ class PartReader:
         """
         import pyarrow as pa
 
-        listed = list(parts)
         schema = arrow_schema(ENTRIES)
-        plain = [self.found(each).select(schema.names) for each in listed if not each.compared]
-        both = [self.found(each) for each in listed if each.compared]
+        both = []
+        for each in parts:
+            rows = self._found(each)
+            if each.compared:
+                both.append(rows)
+            else:
+                yield rows.select(schema.names).cast(schema)
         if both:
-            plain.append(compared(pa.concat_tables(both)))
-        return pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in plain)])
+            yield compared(pa.concat_tables(both))
 
-    def found(self, part: ManifestPart) -> pa.Table:
-        """Return the selected entries of a part, as rows of `FOUND`; raises as `entries`."""
+    def _found(self, part: ManifestPart) -> pa.Table:
+        """Return the selected entries of a part, as rows of `FOUND`."""
         import pyarrow as pa
 
         with add_snapshot_to_errors(part.snapshot_id):
@@ -197,11 +203,10 @@ __all__ = [
     "TableLog",
     "entries",
     "entry_count",
-    "listed_entries",
-    "manifest_parts",
 ]
 
 _ROWS_A_BATCH = 100_000
+_MANIFESTS_A_BATCH = 64
 
 _LISTED = (
     "kind",
@@ -238,10 +243,11 @@ _DECODER = msgspec.json.Decoder(list[_FileEntry])
 
 def entries(
     log: TableLog, first: int, last: int, opening: Opening | None = None
-) -> Iterator[pa.Table]:
+) -> Iterator[Iterable[pa.Table]]:
     """Yield the rows of `ENTRIES` of the commits `first` to `last`, both included.
 
-    All rows of a snapshot are in one table, and the tables in the order of the log.
+    Each item is all rows of some snapshots, in tables of bounded size, and has to be used before
+    the next one is taken; the items are in the order of the log.
 
     Args:
         log: The table's log.
@@ -256,40 +262,58 @@ def entries(
     """
     contents = SnapshotContents(log)
     reader = PartReader(log, contents)
-    return _read_planned_entries(
-        _plan_snapshot_parts(log, contents, (first, last), opening), log, reader
-    )
+    rows = _EntryBuffer()
+    for placed, parts in _plan_snapshot_parts(log, contents, (first, last), opening):
+        rows.snapshot(placed.version, placed.snapshot_id)
+        if _is_wide(placed, parts):
+            # Its row, after those of earlier snapshots.
+            before = rows.taken()
+            yield chain([before], _read_wide_snapshot(log, reader, placed, parts))
+            continue
+        _read_narrow_snapshot(log, reader, placed, parts, rows)
+        if len(rows) >= _ROWS_A_BATCH:
+            yield [rows.taken()]
+    if len(rows):
+        yield [rows.taken()]
 
 
-def listed_entries(
-    log: TableLog, first: int, last: int, opening: Opening | None = None
+def _is_wide(placed: PlacedSnapshot, parts: list[ManifestPart] | None) -> bool:
+    """Return whether a snapshot's entries are too many to be read at once."""
+    if parts is not None:
+        return sum(each.count for each in parts) > _ROWS_A_BATCH or len(parts) > _MANIFESTS_A_BATCH
+    changes = placed.event.changes
+    return not isinstance(changes, UnsetType) and changes.count > _ROWS_A_BATCH
+
+
+def _read_wide_snapshot(
+    log: TableLog,
+    reader: PartReader,
+    placed: PlacedSnapshot,
+    parts: list[ManifestPart] | None,
 ) -> Iterator[pa.Table]:
-    """Yield the rows of `entries` that need no manifest; as `entries`."""
-    contents = _InlineContents(log)
-    return _read_planned_entries(
-        _plan_snapshot_parts(log, contents, (first, last), opening), log, None
-    )
+    if parts is not None:
+        yield from reader.entries(parts)
+    elif not isinstance(placed.event.changes, UnsetType):
+        for batch in _read_list_file(log, placed.event.changes):
+            yield _concat_list_entries([(placed.version, placed.snapshot_id, batch)])
 
 
-def manifest_parts(
-    log: TableLog, first: int, last: int, opening: Opening | None = None
-) -> Iterator[list[ManifestPart]]:
-    """Yield the parts to read for the other rows of `entries`, by snapshot; as `entries`."""
-    contents = SnapshotContents(log)
-    for _, parts in _plan_snapshot_parts(log, contents, (first, last), opening):
-        if parts:
-            yield parts
-
-
-class _InlineContents(SnapshotContents):
-    """Contents of snapshots that list their files; manifest lists are not read."""
-
-    def changes(self, snapshot: PlacedSnapshot) -> list[ManifestPart] | None:
-        return [] if names_lists(snapshot.event) else super().changes(snapshot)
-
-    def live(self, snapshot: PlacedSnapshot) -> list[ManifestPart]:
-        del snapshot
-        return []
+def _read_narrow_snapshot(
+    log: TableLog,
+    reader: PartReader,
+    placed: PlacedSnapshot,
+    parts: list[ManifestPart] | None,
+    rows: _EntryBuffer,
+) -> None:
+    event, place = placed.event, (placed.version, placed.snapshot_id)
+    if parts is not None:
+        for found in reader.entries(parts):
+            rows.read(found)
+    elif not isinstance(event.changes, UnsetType):
+        for batch in _read_list_file(log, event.changes):
+            rows.listed(*place, batch)
+    elif bytes(event.files):
+        rows.files(*place, _read_inline_files(log, placed))
 
 
 def _plan_snapshot_parts(
@@ -303,28 +327,6 @@ def _plan_snapshot_parts(
                 yield placed, contents.changes(placed)
             elif placed.snapshot_id == opening.snapshot_id:
                 yield placed, contents.live(placed)
-
-
-def _read_planned_entries(
-    planned: Iterator[tuple[PlacedSnapshot, list[ManifestPart] | None]],
-    log: TableLog,
-    reader: PartReader | None,
-) -> Iterator[pa.Table]:
-    rows = _EntryBuffer()
-    for placed, parts in planned:
-        event, place = placed.event, (placed.version, placed.snapshot_id)
-        rows.snapshot(*place)
-        if parts is not None:
-            if parts and reader is not None:
-                rows.read(reader.entries(parts))
-        elif not isinstance(event.changes, UnsetType):
-            rows.listed(*place, _read_list_file(log, event.changes))
-        elif bytes(event.files):
-            rows.files(*place, _read_inline_files(log, placed))
-        if len(rows) >= _ROWS_A_BATCH:
-            yield rows.taken()
-    if len(rows):
-        yield rows.taken()
 
 
 def entry_count(event: SnapshotEvent) -> int:
@@ -428,14 +430,15 @@ def _read_inline_files(log: TableLog, placed: PlacedSnapshot) -> list[_FileEntry
         raise DamagedLogError(f"{key} holds an invalid list of files: {error}", key) from error
 
 
-def _read_list_file(log: TableLog, reference: ChangesReference) -> pa.Table:
+def _read_list_file(log: TableLog, reference: ChangesReference) -> Iterator[pa.Table]:
+    """Yield the columns of a list file that are needed, some rows at a time."""
     key = f"{log.layout.root}/{reference.path}"
     body = log.store.read(key)
     if body is None or hashlib.sha256(body).hexdigest() != reference.sha256:
         what = "missing" if body is None else "not the file that the commit's digest names"
         raise DamagedLogError(f"{key} is {what}. Restore it from a backup", key)
     try:
-        return read_changes_table(body, columns=_LISTED)
+        yield from read_changes_in_batches(body, _LISTED, _ROWS_A_BATCH)
     except ValueError as error:
         raise DamagedLogError(f"{key} is not a list of file changes: {error}", key) from error
 

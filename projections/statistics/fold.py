@@ -1,16 +1,13 @@
 """The fold: from entries to deltas, from deltas to sums, over Arrow.
 
-It is the only implementation, in this process and in Spark's executors. Rows are folded and sorted
-by one number per row, made of the ranks of its keys: hashing and sorting numbers takes a fraction
-of the time that strings take.
+It is the only implementation, in this process and in Spark's executors. Rows have no order until
+they are written: `ordered` sorts them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
-
-from attrs import frozen
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from projections.statistics.definition import (
     FOLDS,
@@ -25,24 +22,27 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _BEGINNING = -(2**63)
-_ALL_KEYS = [*PLACE_NAMES, *KEY_NAMES]
+_ALL_KEYS = [*KEY_NAMES, *PLACE_NAMES]
 
 
-def deltas(entries: Iterable[pa.Table]) -> pa.Table:
+def deltas(entries: Iterable[Iterable[pa.Table]]) -> Iterator[pa.Table]:
     """Return the changes of each partition and, in one row, of the whole table, per snapshot.
 
     Args:
-        entries: Rows of `ENTRIES`; all rows of a snapshot in one table, and the tables in the
-            order of the log.
+        entries: Tables of `ENTRIES`; all rows of a snapshot in one item.
 
     Returns:
-        Rows of `ROWS`, in the order of `ordered`.
+        Rows of `ROWS`, a table for each item.
     """
-    return concat_rows(map(_compute_deltas, entries)).combine_chunks()
+    return map(_fold_snapshots, entries)
 
 
-def _compute_deltas(entries: pa.Table) -> pa.Table:
-    return add_table_totals(contributions(entries))
+def _fold_snapshots(tables: Iterable[pa.Table]) -> pa.Table:
+    found = [contributions(each) for each in tables]
+    # One table after the other is dropped: those of a wide commit are large.
+    rows = found.pop() if len(found) == 1 else fold_by_columns(concat_rows(found), _ALL_KEYS)
+    del found
+    return add_table_totals(rows)
 
 
 def contributions(entries: pa.Table) -> pa.Table:
@@ -72,25 +72,13 @@ def add_table_totals(contributions: pa.Table) -> pa.Table:
     """Return deltas: contributions, and the change of the whole table per snapshot.
 
     Args:
-        contributions: All of some snapshots, in the order of `ordered`.
+        contributions: All of some snapshots.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    rows = contributions.combine_chunks()
-    totals = fold_by_columns(rows, PLACE_NAMES)
-    is_whole = pc.is_null(rows["spec_id"])
-    if pc.sum(is_whole).as_py() != len(totals):
-        of_partitions = rows.filter(pc.invert(is_whole))
-        return ordered(pa.concat_tables([totals, of_partitions]))
-    # Each snapshot has its row already, in the same order.
-    mask = is_whole.combine_chunks()
-    for each in MEASURES:
-        column = rows[each.name].combine_chunks()
-        found = pc.replace_with_mask(column, mask, totals[each.name].combine_chunks())
-        place = rows.schema.get_field_index(each.name)
-        rows = rows.set_column(place, rows.schema.field(place), found)
-    return rows
+    of_partitions = contributions.filter(pc.is_valid(contributions["spec_id"]))
+    return pa.concat_tables([fold_by_columns(contributions, PLACE_NAMES), of_partitions])
 
 
 def sums(rows: Iterable[pa.Table]) -> pa.Table:
@@ -104,7 +92,7 @@ def sums(rows: Iterable[pa.Table]) -> pa.Table:
     whole = concat_rows(rows)
     is_snapshot = pc.is_null(whole["spec_id"])
     partitions = fold_by_columns(whole.filter(pc.invert(is_snapshot)), KEY_NAMES)
-    return ordered(pa.concat_tables([partitions, whole.filter(is_snapshot)]))
+    return pa.concat_tables([whole.filter(is_snapshot), partitions])
 
 
 def totals_by_snapshot(rows: Iterable[pa.Table]) -> pa.Table:
@@ -173,9 +161,8 @@ def concat_rows(rows: Iterable[pa.Table]) -> pa.Table:
     import pyarrow as pa
 
     schema = arrow_schema(ROWS)
-    return pa.concat_tables(
-        [schema.empty_table(), *(_cast_to_schema(each, schema) for each in rows)]
-    )
+    tables = [_cast_to_schema(each, schema) for each in rows]
+    return pa.concat_tables(tables) if tables else schema.empty_table()
 
 
 def _cast_to_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -184,99 +171,37 @@ def _cast_to_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def ordered(rows: pa.Table) -> pa.Table:
-    """Return rows in the canonical order: by place, whole tables first, then by partition."""
+    """Return rows in the order of tiles: whole tables first, then by partition; each by place."""
     import pyarrow.compute as pc
 
-    ranks = _RowRanks.of(rows, _ALL_KEYS)
-    return rows.take(pc.array_sort_indices(ranks.numbers)).combine_chunks()
+    keys = [(name, "ascending") for name in _ALL_KEYS]
+    rows = rows.combine_chunks()
+    return rows.take(pc.sort_indices(rows, sort_keys=keys, null_placement="at_start"))
 
 
 def fold_by_columns(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """Return rows folded by some columns, in their order; other key columns become NULL."""
+    """Return rows folded by some columns; other key columns become NULL."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     folds = [(name, fold) for name, fold in FOLDS if name not in keys]
-    ranks = _RowRanks.of(rows, keys)
-    measured = pa.table({_NUMBER: ranks.numbers, **{name: rows[name] for name, _ in folds}})
-    found = measured.group_by(_NUMBER, use_threads=False).aggregate(folds)
-    found = found.take(pc.array_sort_indices(found[_NUMBER].combine_chunks()))
-    columns = ranks.columns(found[_NUMBER].combine_chunks())
-    columns |= {name: found[f"{name}_{fold}"] for name, fold in folds}
-    for each in arrow_schema(ROWS):
-        if each.name not in columns:
-            columns[each.name] = pa.nulls(len(found), each.type)
+    # Most tables have one spec and no delete files, and hashing a constant costs as much.
+    constants = {name: rows[name][0] for name in keys if _is_constant(rows[name])}
+    varying = [name for name in keys if name not in constants]
+    found = rows.group_by(varying, use_threads=False).aggregate(folds)
     schema = arrow_schema(ROWS)
+    columns = {name: found[name] for name in varying}
+    columns |= {name: found[f"{name}_{fold}"] for name, fold in folds}
+    columns |= {name: pa.repeat(value, len(found)) for name, value in constants.items()}
+    columns |= {
+        each.name: pa.nulls(len(found), each.type) for each in schema if each.name not in columns
+    }
     return pa.table([columns[name] for name in schema.names], names=schema.names).cast(schema)
 
 
-_NUMBER = "number"
-_MOST = 2**62
-
-
-@frozen
-class _RowRanks:
-    """Rows as one number each, ordered like some of their columns.
-
-    Attributes:
-        numbers: The number of each row.
-        steps: How they were made: a column's name and its values in order, NULL first; or, without
-            a name, the numbers that were replaced by their own ranks.
-    """
-
-    numbers: Any
-    steps: list[tuple[str, Any]]
-
-    @classmethod
-    def of(cls, rows: pa.Table, names: Sequence[str]) -> _RowRanks:
-        """Return the ranks of rows by the columns of these names, most significant first."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        numbers: Any = pa.repeat(pa.scalar(0, pa.int64()), len(rows))
-        size = 1
-        steps = []
-        for name in names:
-            ranks, values = _rank_values(rows[name].combine_chunks())
-            if size * len(values) > _MOST:
-                numbers, there = _rank_values(numbers)
-                steps.append(("", there))
-                size = len(there)
-            steps.append((name, values))
-            if len(values) > 1:
-                numbers = pc.add(pc.multiply(numbers, len(values)), ranks)
-                size *= len(values)
-        return cls(numbers, steps)
-
-    def columns(self, numbers: Any) -> dict[str, Any]:
-        """Return the columns that numbers encode, by name."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        found = {}
-        for name, values in reversed(self.steps):
-            if name and len(values) == 1:
-                found[name] = pa.repeat(values[0], len(numbers))
-            elif name:
-                above = pc.divide(numbers, len(values))
-                found[name] = values.take(pc.subtract(numbers, pc.multiply(above, len(values))))
-                numbers = above
-            else:
-                numbers = values.take(numbers)
-        return found
-
-
-def _rank_values(values: Any) -> tuple[Any, Any]:
-    """Return the rank of each value, NULL's the first; and the value of each rank."""
-    import pyarrow as pa
+def _is_constant(column: pa.ChunkedArray) -> bool:
+    """Return whether a column has one value, and no NULL."""
     import pyarrow.compute as pc
 
-    encoded = values.dictionary_encode()
-    order = pc.array_sort_indices(encoded.dictionary)
-    # The inverse permutation of the sort order.
-    ranks = pc.array_sort_indices(order).cast(pa.int64())
-    ordered_values = encoded.dictionary.take(order)
-    if len(values) and not values.null_count:
-        return ranks.take(encoded.indices), ordered_values
-    ranked = pc.fill_null(pc.add(ranks, 1).take(encoded.indices), 0)
-    return ranked, pa.concat_arrays([pa.nulls(1, encoded.dictionary.type), ordered_values])
+    if not len(column) or column.null_count or column[0] != column[-1]:
+        return False
+    return bool(pc.all(pc.equal(column, column[0])).as_py())

@@ -9,35 +9,45 @@ concurrent jobs, or repeated attempts at a share, write the same files.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
 import projections.statistics.tile_rows as positions
 from ledger.log.codec import digest
 from ledger.model.errors import DamagedLogError, UnsupportedError
 from projections.materialising import Difference, Progress, ignore_progress
 from projections.statistics.entries import Opening, TableLog, find_opening
-from projections.statistics.fold import between, concat_rows, sums
-from projections.statistics.tile_rows import (
+from projections.statistics.fold import between, concat_rows, ordered, sums
+from projections.statistics.row_runs import (
+    ROWS_IN_MEMORY,
+    SortedRows,
+    SummedRows,
+    split_by_tile,
+)
+from projections.statistics.tile_files import (
     BLOCK,
-    DeltaScan,
-    Kept,
-    StatisticsPosition,
     Tile,
     TileFiles,
-    after,
     block_of,
     blocks,
     covering_tiles,
+    tiles_completed_by,
+    tiles_within,
+)
+from projections.statistics.tile_rows import (
+    Kept,
+    StatisticsPosition,
+    after,
     folder,
     have_equal_counts,
     load,
-    local_scan,
-    tiles_completed_by,
-    tiles_within,
+    scan_deltas,
     until,
 )
 
@@ -54,25 +64,21 @@ class Recomputation:
 
     Attributes:
         kept: The kept statistics.
-        scan: The engine.
-        step: Number of commits to scan at once.
         opening: Start of the statistics that can be computed, if older manifest lists are missing.
     """
 
     kept: Kept
-    scan: DeltaScan = field(eq=False)
-    step: int
     opening: Opening | None
 
     @classmethod
-    def of(cls, log: TableLog, scan: DeltaScan, step: int) -> Recomputation:
+    def of(cls, log: TableLog) -> Recomputation:
         """Return the recomputation of a table."""
         log.refresh()
         position = load(log.store, log.layout)
-        kept = Kept(TileFiles(log.store, folder(log.layout)), position, scan, log)
+        kept = Kept(TileFiles(log.store, folder(log.layout)), position, log)
         # Where nothing is kept, nothing can be wrong with it.
         opening = find_opening(log, 0, 0) if position.version >= 0 else None
-        return cls(kept, scan, step, opening)
+        return cls(kept, opening)
 
     def anew(self) -> Iterator[Block]:
         """Yield every tile with its rows, computed from the opening on."""
@@ -91,13 +97,12 @@ class Recomputation:
         )
 
     def _scan_blocks(self) -> Iterator[Block]:
-        """Yield every block up to the position with its deltas, scanned in steps."""
+        """Yield every block up to the position with its deltas."""
         last = self.kept.position.version
-        for first in range(0, last + 1, self.step):
-            end = min(last, first + self.step - 1)
-            rows = self.scan(first, end, self.opening)
-            for block in blocks(first, end):
-                yield block, between(rows, block.start, block.end - 1)
+        scanned = scan_deltas(self.kept.log, 0, last, self.opening)
+        parts = split_by_tile(scanned, [*blocks(0, last)])
+        for block, found in groupby(parts, itemgetter(0)):
+            yield block, concat_rows(rows for _, rows in found)
 
     def _merge_trusted_rows(
         self, opening: Opening, believed: Callable[[Tile], pa.Table | None]
@@ -122,7 +127,8 @@ class Recomputation:
                 return lambda _: None
             so_far = sums([so_far, until(found, opening)])
         if opening.version <= self.kept.position.version:
-            opened = until(self.scan(opening.version, opening.version, opening), opening)
+            scanned = scan_deltas(self.kept.log, opening.version, opening.version, opening)
+            opened = until(concat_rows(scanned), opening)
             if not have_equal_counts(so_far, opened):
                 return lambda _: None
         return self._load_block_rows
@@ -143,7 +149,7 @@ class Recomputation:
         ready: dict[Tile, pa.Table] = {}
         for block, rows in given:
             if block.end <= position.version + 1:
-                ready[block] = rows
+                ready[block] = sums([rows])
                 yield block, rows
                 for tile in tiles_completed_by(block):
                     ready[tile] = sums([ready.pop(each) for each in tile.parts()])
@@ -234,9 +240,7 @@ class LocalEngine:
             merge_tile(kept, each)
 
 
-def refresh_range(
-    log: TableLog, kept: Kept, first: int, last: int, fresh: pa.Table | None = None
-) -> RefreshedRange:
+def refresh_range(log: TableLog, kept: Kept, first: int, last: int) -> RefreshedRange:
     """Write the tiles of some commits, and replace existing ones.
 
     These are the tiles of deltas, and the narrowest tiles of sums within it (`tiles_within`).
@@ -246,20 +250,33 @@ def refresh_range(
         kept: The statistics kept before; no other share of the same step counts as kept.
         first: The first commit.
         last: The last, which ends a block or the range to keep.
-        fresh: Their deltas; None to compute them.
 
     Raises:
         DamagedLogError: A commit or a list of file changes is missing or damaged.
-        OSError: The store failed.
+        OSError: The store failed, or the folder for temporary files.
     """
-    rows = kept.fresh(first, last) if fresh is None else kept.opened(fresh, first, last)
-    for block in blocks(first, last):
-        for tile in _missing_tiles_of(kept, block, last):
-            mine = between(rows, max(tile.start, first), tile.end - 1)
-            kept.files.save(tile, _prepend_kept_rows(kept, tile, mine))
-    for tile in tiles_within(first, last):
-        kept.files.save(tile, sums([between(rows, tile.start, tile.end - 1)]))
-    newest = max([0, *rows["snapshot_id"].unique().to_pylist()])
+    import pyarrow.compute as pc
+
+    missing = [
+        tile for block in blocks(first, last) for tile in _missing_tiles_of(kept, block, last)
+    ]
+    merged = deque(tiles_within(first, last))
+    merging = SummedRows()
+    newest = 0
+    parts = split_by_tile(kept.fresh(first, last), sorted(missing))
+    for tile, found in groupby(parts, itemgetter(0)):
+        with SortedRows() as rows:
+            for older in _kept_parts_of(kept, tile):
+                rows.add(older)
+            for _, fresh in found:
+                rows.add(fresh)
+                newest = max(newest, pc.max(fresh["snapshot_id"]).as_py() or 0)
+                if merged and tile.start >= merged[0].start:
+                    merging.add(fresh)
+            kept.files.save(tile, rows.tables())
+        if merged and tile.end == merged[0].end:
+            kept.files.save(merged.popleft(), [ordered(merging.table())])
+            merging = SummedRows()
     begins = _read_commit(log, first)
     ends = begins if first == last else _read_commit(log, last)
     return RefreshedRange(first, last, _PARENT.decode(begins).parent, digest(ends), newest)
@@ -290,10 +307,11 @@ def _missing_tiles_of(kept: Kept, block: Tile, last: int) -> Iterator[Tile]:
             yield tile
 
 
-def _prepend_kept_rows(kept: Kept, tile: Tile, fresh: pa.Table) -> pa.Table:
-    """Return a tile's deltas: those kept in smaller tiles, then the new ones."""
-    older = [each for each in kept.position.tiles if tile.start <= each.start < tile.end]
-    return concat_rows([*map(kept.tile, reversed(older)), fresh]).combine_chunks()
+def _kept_parts_of(kept: Kept, tile: Tile) -> Iterator[pa.Table]:
+    """Yield the rows of a tile that are kept in smaller ones."""
+    for each in kept.position.tiles:
+        if tile.start <= each.start < tile.end:
+            yield from kept.tables(each, ROWS_IN_MEMORY)
 
 
 def merge_tile(kept: Kept, tile: Tile) -> None:
@@ -303,7 +321,11 @@ def merge_tile(kept: Kept, tile: Tile) -> None:
         kept: The kept statistics, with a position after the tile.
         tile: The tile.
     """
-    kept.files.save(tile, sums([kept.tile(each) for each in tile.parts()]))
+    merging = SummedRows()
+    for part in tile.parts():
+        for rows in kept.tables(part, ROWS_IN_MEMORY):
+            merging.add(rows)
+    kept.files.save(tile, [ordered(merging.table())])
 
 
 def refresh(
@@ -362,8 +384,10 @@ def _refresh_step(log: TableLog, engine: Engine, kept: Kept, last: int) -> Kept:
     merged = {tile for each in shares for tile in tiles_within(each.first, each.last)}
     for tiles in _completed_tiles_by_width(first, last):
         engine.merge(here, [each for each in tiles if each not in merged])
+    # The saved position may be unusable, and its tiles not be those of the old one.
+    stated = positions.stated(log.store, log.layout)
     advanced = positions.advance(log.store, log.layout, position)
-    for tile in {*old.tiles, *position.tiles}.difference(advanced.tiles):
+    for tile in {*covering_tiles(stated + 1), *position.tiles}.difference(advanced.tiles):
         if not tile.is_kept:
             kept.files.remove(tile)
     return evolve(kept, position=advanced)
@@ -409,7 +433,7 @@ def _completed_tiles_by_width(first: int, last: int) -> Iterator[list[Tile]]:
         yield by_width[width]
 
 
-def verify(log: TableLog, *, blocks_a_step: int = BLOCKS_A_STEP) -> Difference:
+def verify(log: TableLog) -> Difference:
     """Recompute all kept statistics, and return the differences.
 
     Contents of manifest lists that were deleted with expired snapshots cannot be recomputed: of the
@@ -417,22 +441,21 @@ def verify(log: TableLog, *, blocks_a_step: int = BLOCKS_A_STEP) -> Difference:
 
     Args:
         log: The table's log.
-        blocks_a_step: Number of blocks to scan at once.
 
     Raises:
         DamagedLogError: The log itself is damaged.
     """
-    again = Recomputation.of(log, local_scan(log), blocks_a_step * BLOCK)
+    again = Recomputation.of(log)
     return _compare_tiles(again, again.trusting(), lambda _files, _tile, _rows: None)
 
 
-def rebuild(log: TableLog, *, blocks_a_step: int = BLOCKS_A_STEP) -> Difference:
+def rebuild(log: TableLog) -> Difference:
     """Restore missing or changed tiles, delete foreign ones, and return the differences.
 
     If statistics are wrong that cannot be recomputed, all of them start from the first snapshot
     that can be read completely.
     """
-    again = Recomputation.of(log, local_scan(log), blocks_a_step * BLOCK)
+    again = Recomputation.of(log)
     found = _rebuild_tiles(log, again)
     for path in found.foreign:
         log.store.delete(f"{folder(log.layout)}/{path}")
@@ -442,15 +465,19 @@ def rebuild(log: TableLog, *, blocks_a_step: int = BLOCKS_A_STEP) -> Difference:
 def _rebuild_tiles(log: TableLog, again: Recomputation) -> Difference:
     opening = again.opening
     if opening is None:
-        return _compare_tiles(again, again.anew(), TileFiles.save)
+        return _compare_tiles(again, again.anew(), _save_tile)
     wrong: list[Tile] = []
     found = _compare_tiles(again, again.trusting(), lambda _files, tile, _rows: wrong.append(tile))
     if any(each.start <= opening.version for each in wrong):
-        _compare_tiles(again, again.anew(), TileFiles.save)
+        _compare_tiles(again, again.anew(), _save_tile)
         positions.reopen(log.store, log.layout, opening)
     elif wrong:
-        _compare_tiles(again, again.trusting(), TileFiles.save)
+        _compare_tiles(again, again.trusting(), _save_tile)
     return found
+
+
+def _save_tile(files: TileFiles, tile: Tile, rows: pa.Table) -> None:
+    files.save(tile, [rows])
 
 
 def _compare_tiles(
@@ -463,10 +490,10 @@ def _compare_tiles(
     seen: set[str] = set()
     for tile, rows in expected:
         seen.add(tile.name)
-        found = files.load(tile)
-        if found is None or not found.equals(rows):
+        found, wanted = files.load(tile), ordered(rows)
+        if found is None or not found.equals(wanted):
             wrong[tile] = files.store.exists(files.key(tile))
-            on_wrong(files, tile, rows)
+            on_wrong(files, tile, wanted)
     root = f"{files.root}/"
     there = {
         key.removeprefix(root)

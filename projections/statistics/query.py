@@ -1,179 +1,45 @@
-"""Queries on statistics, and the rendering of partitions.
+"""Queries on the tiles of statistics, in Arrow.
 
-Files of several specs can be in one shown partition: for example after a bucket field was added.
+A query returns a table; what is shown of it is rendered to text or objects by its caller.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from heapq import nsmallest
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-import msgspec
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
-from ledger.events.commit import OUTSIDE
+from ledger.files.partition_values import unescape_path
 from ledger.log.personal_data import PersonalColumns
-from ledger.model.errors import NotFoundError, UnsupportedError
-from ledger.model.file_change import sidecar_location_of
-from ledger.model.iceberg_layout import PartitionSpec
+from ledger.model.errors import NotFoundError
 from ledger.model.messages import join_names
-from ledger.model.schema import Schema
 from ledger.state.table import TableState
 from projections.dlf.objects import Partition, PartitionStatistics
-from projections.partition_text import PartitionText, key_places, partition_path
-from projections.statistics.definition import PLACE_NAMES
-from projections.statistics.fold import (
-    concat_rows,
-    fold_by_columns,
-    sums,
-    totals_by_snapshot,
-    up_to,
+from projections.statistics.definition import DATA, KEY_NAMES, PLACE_NAMES
+from projections.statistics.fold import concat_rows, fold_by_columns, totals_by_snapshot, up_to
+from projections.statistics.partition_rendering import (
+    Instant,
+    PartitionRendering,
+    fill_personal_values,
+    paimon_rendering_of,
+    rendering_of,
 )
-from projections.statistics.tile_rows import Tile, block_of
+from projections.statistics.tile_files import (
+    AllPartitions,
+    PartitionRows,
+    RowFilter,
+    TableRows,
+    Tile,
+    block_of,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-@frozen
-class RenderedSpec:
-    """A partition as text: its path, which identifies it, and its keys with their values."""
-
-    path: str
-    items: tuple[tuple[str, str], ...]
-
-
-@frozen
-class DisplayedPartitionFields:
-    """Displayed partition fields of one spec's files.
-
-    If a spec has the table's partition keys, only these, whatever other fields it has: they are the
-    partitions of the DLF metadata API. Otherwise the spec's own fields, with the values of the log:
-    another column may have a field's name by now.
-    """
-
-    names: tuple[str, ...]
-    places: tuple[int, ...]
-    text: PartitionText
-
-    @classmethod
-    def of(
-        cls, schema: Schema, spec: PartitionSpec, text: PartitionText
-    ) -> DisplayedPartitionFields:
-        """Return the displayed fields of a spec, with values written by `text`."""
-        try:
-            places = key_places(schema, spec)
-        except UnsupportedError:
-            places = ()
-        if places:
-            return cls(schema.partition_keys, places, text)
-        shown = [each for each in enumerate(spec.fields) if each[1].transform != "void"]
-        names = tuple(each.name for _, each in shown)
-        return cls(names, tuple(place for place, _ in shown), evolve(text, types={}))
-
-
-def partition_texts(columns: PersonalColumns, partitions: Iterable[str]) -> dict[str, str]:
-    """Return the full values of partitions whose personal values are stored separately.
-
-    An erased value is NULL.
-
-    Args:
-        columns: The personal values.
-        partitions: JSON arrays from rows of statistics, which are the keys of the result.
-    """
-    outside = {each: msgspec.json.decode(each) for each in partitions if OUTSIDE in each}
-    wanted = {
-        at for values in outside.values() for each in values if (at := sidecar_location_of(each))
-    }
-    known = columns.values(wanted)
-    return {
-        text: msgspec.json.encode(
-            [
-                each if (at := sidecar_location_of(each)) is None else known.get(at)
-                for each in values
-            ]
-        ).decode()
-        for text, values in outside.items()
-    }
-
-
-@frozen
-class PartitionRendering:
-    """A table's rendering of partitions, at one instant.
-
-    Attributes:
-        shown: By spec id, the displayed fields.
-        columns: Personal partition values, which rows do not contain.
-    """
-
-    shown: Mapping[int, DisplayedPartitionFields] = field(hash=False)
-    columns: PersonalColumns | None = None
-
-    @classmethod
-    def of(cls, schema: Schema, specs: Sequence[PartitionSpec]) -> PartitionRendering:
-        """Return the rendering for people: a date is a date.
-
-        Example:
-            >>> from ledger.state.layout import identity_spec
-            >>> schema = Schema.of({"id": "INT", "day": "DATE"}, partition_keys=["day"])
-            >>> PartitionRendering.of(schema, [identity_spec(schema)]).spec(
-            ...     0, '["2024-01-01"]'
-            ... ).path
-            'day=2024-01-01'
-        """
-        text = evolve(PartitionText.of(schema), legacy_name=False)
-        return cls(
-            {each.spec_id: DisplayedPartitionFields.of(schema, each, text) for each in specs}
-        )
-
-    @classmethod
-    def paimon(cls, schema: Schema, specs: Sequence[PartitionSpec]) -> PartitionRendering:
-        """Return the rendering of Paimon's and the DLF metadata API's objects.
-
-        It follows the table's option `partition.legacy-name`, by which a date is a day number.
-
-        Example:
-            >>> from ledger.state.layout import identity_spec
-            >>> schema = Schema.of({"id": "INT", "day": "DATE"}, partition_keys=["day"])
-            >>> PartitionRendering.paimon(schema, [identity_spec(schema)]).spec(
-            ...     0, '["2024-01-01"]'
-            ... ).path
-            'day=19723'
-        """
-        text = PartitionText.of(schema)
-        return cls(
-            {each.spec_id: DisplayedPartitionFields.of(schema, each, text) for each in specs}
-        )
-
-    def spec(self, spec_id: int, partition: str) -> RenderedSpec:
-        """Return the partition of a row's keys.
-
-        Args:
-            spec_id: The row's spec.
-            partition: Its values, a JSON array.
-
-        Raises:
-            InvalidInputError: A value does not have its column's type.
-        """
-        fields = self.shown[spec_id]
-        values = msgspec.json.decode(partition)
-        spec = fields.text.spec(fields.names, [values[each] for each in fields.places])
-        return RenderedSpec(partition_path(spec), tuple(spec.items()))
-
-
 Order = Literal["size", "records", "files"]
-
-
-class Instant(Protocol):
-    """A table at an instant; `Table.at` returns it."""
-
-    @property
-    def state(self) -> TableState:
-        """The folded state."""
-
-    @property
-    def schema(self) -> Schema:
-        """The schema to read with."""
 
 
 class Moments(Protocol):
@@ -197,16 +63,20 @@ class StatisticsSource(Protocol):
     def opening_snapshot_id(self) -> int | None:
         """The first snapshot that is counted by itself; None if all are."""
 
-    def up_to(self, version: int, snapshot_id: int) -> Iterator[pa.Table]:
-        """Yield rows that add up to a state."""
+    def up_to(
+        self, version: int, snapshot_id: int, rows: RowFilter | None = None
+    ) -> Iterator[pa.Table]:
+        """Yield rows that add up to a state; `rows` selects some of them."""
 
-    def history(self, version: int, snapshot_id: int) -> Iterator[pa.Table]:
+    def history(
+        self, version: int, snapshot_id: int, rows: RowFilter | None = None
+    ) -> Iterator[pa.Table]:
         """Yield rows that include one for each snapshot up to a state."""
 
-    def deltas(self, last: int) -> Iterator[pa.Table]:
-        """Yield the changes of each snapshot, up to a version, oldest first."""
+    def deltas(self, first: int, last: int, rows: RowFilter | None = None) -> Iterator[pa.Table]:
+        """Yield the changes of each snapshot of some versions."""
 
-    def block(self, block: Tile, last: int) -> pa.Table:
+    def block(self, block: Tile, last: int, rows: RowFilter | None = None) -> pa.Table:
         """Return the changes of a block's snapshots, up to a version."""
 
     def version_of(self, version: int, snapshot_id: int, /) -> int:
@@ -228,102 +98,180 @@ class TableTotals:
     last_file_creation_time: int | None
 
 
-def rendering_of(at: Instant) -> PartitionRendering:
-    """Return the rendering of partitions for people at an instant."""
-    return PartitionRendering.of(at.schema, at.state.specs)
-
-
-def paimon_rendering_of(at: Instant) -> PartitionRendering:
-    """Return the rendering of Paimon and the DLF metadata API at an instant."""
-    return PartitionRendering.paimon(at.schema, at.state.specs)
-
-
-def partition_sums(kept: StatisticsSource, at: Instant) -> pa.Table:
+def partition_sums(
+    kept: StatisticsSource,
+    at: Instant,
+    rows: RowFilter = AllPartitions(),  # noqa: B008 - frozen
+) -> pa.Table:
     """Return one row of `definition.ROWS` for every partition of every spec that ever had files.
 
-    Raises:
-        DamagedLogError: A needed part of the log is missing or damaged.
-    """
-    state = at.state
-    return _fold_partition_sums(kept, kept.up_to(state.version, state.last_snapshot_id))
-
-
-def last_changes(kept: StatisticsSource, at: Instant) -> pa.Table:
-    """Return the same, with `version` as the place of the snapshot of the last change.
+    Args:
+        kept: The table's statistics.
+        at: The instant.
+        rows: Selects partitions, such as those of a range.
 
     Raises:
         DamagedLogError: A needed part of the log is missing or damaged.
     """
     state = at.state
-    return _fold_partition_sums(kept, kept.history(state.version, state.last_snapshot_id))
+    return _fold_partition_sums(kept, kept.up_to(state.version, state.last_snapshot_id, rows))
 
 
 def _fold_partition_sums(kept: StatisticsSource, rows: Iterable[pa.Table]) -> pa.Table:
-    import pyarrow.compute as pc
 
-    found = _fill_personal_values(kept, sums(rows))
-    return found.filter(pc.is_valid(found["spec_id"]))
-
-
-def _fill_personal_values(kept: StatisticsSource, rows: pa.Table) -> pa.Table:
-    """Return rows with the personal values of partitions filled in; erased ones are NULL."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    texts = pc.unique(rows["partition"]).to_pylist()
-    said = partition_texts(kept.columns, [each for each in texts if each is not None])
-    if not said:
-        return rows
-    found = [said.get(each, each) for each in rows["partition"].to_pylist()]
-    place = rows.schema.get_field_index("partition")
-    return rows.set_column(place, rows.schema.field(place), pa.array(found, pa.string()))
+    return fill_personal_values(kept.columns, fold_by_columns(concat_rows(rows), KEY_NAMES))
 
 
 def partitions(
     kept: StatisticsSource, at: Instant, rendering: PartitionRendering | None = None
-) -> tuple[Partition, ...]:
-    """Return the partitions that have files at an instant, by their path.
+) -> pa.Table:
+    """Return the partitions that have files at an instant, a row of `merge_shown` each, by path.
 
     Args:
         kept: The table's statistics.
         at: The instant.
         rendering: The rendering; None for that for people.
+
+    Raises:
+        DamagedLogError: A needed part of the log is missing or damaged.
     """
-    rendering = rendering or rendering_of(at)
-    found: dict[str, Partition] = {}
-    for row in partition_sums(kept, at).to_pylist():
-        spec = rendering.spec(row["spec_id"], row["partition"])
-        found[spec.path] = _add_row_to_partition(found.get(spec.path), spec, row)
-    return tuple(found[path] for path in sorted(found) if found[path].file_count > 0)
+    return _with_files(merge_shown(partition_sums(kept, at), rendering or rendering_of(at)))
 
 
-def greatest_partitions(
-    partitions: tuple[Partition, ...], order: Order, top: int
-) -> tuple[Partition, ...]:
+def last_changes(kept: StatisticsSource, at: Instant) -> pa.Table:
+    """Return the same for people, with `version` as the place of the snapshot of the last change.
+
+    Raises:
+        DamagedLogError: A needed part of the log is missing or damaged.
+    """
+    state = at.state
+    rows = kept.history(state.version, state.last_snapshot_id, AllPartitions())
+    return _with_files(merge_shown(_fold_partition_sums(kept, rows), rendering_of(at)))
+
+
+def _with_files(partitions: pa.Table) -> pa.Table:
+    import pyarrow.compute as pc
+
+    return partitions.filter(pc.greater(partitions["file_count"], 0))
+
+
+_MERGED = (
+    ("version", "max"),
+    ("record_count", "sum"),
+    ("file_size_in_bytes", "sum"),
+    ("file_count", "sum"),
+    ("last_file_creation_time", "max"),
+    ("data_file_count", "sum"),
+    ("data_file_size_in_bytes", "sum"),
+)
+
+
+def merge_shown(rows: pa.Table, rendering: PartitionRendering) -> pa.Table:
+    """Return a row for each shown partition, by path: several rows may be shown as one.
+
+    Args:
+        rows: Rows of `definition.ROWS`, none of a whole table.
+        rendering: The rendering.
+
+    Returns:
+        `path`, the measures of `definition.ROWS`, `version` of the last change, the counts and
+        sizes of data files, and `spec_id` and `partition` of one of the merged rows.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    is_data = pc.equal(rows["content"], DATA)
+    none = pa.scalar(0, pa.int64())
+    paths = rendering.paths(rows)
+    order = pc.array_sort_indices(paths)
+    shown = pa.table(
+        {
+            "path": paths,
+            **{name: rows[name] for name in ("spec_id", "partition", *_MERGED_NAMES)},
+            "data_file_count": pc.if_else(is_data, rows["file_count"], none),
+            "data_file_size_in_bytes": pc.if_else(is_data, rows["file_size_in_bytes"], none),
+        }
+    ).take(order)
+    path = shown["path"].combine_chunks()
+    if not pc.any(pc.equal(path[1:], path[:-1])).as_py():
+        return shown
+    numbered = shown.append_column("row", pa.array(range(len(shown)), pa.int64()))
+    found = numbered.group_by("path", use_threads=False).aggregate([*_MERGED, ("row", "min")])
+    found = found.sort_by("row_min")
+    keys = shown.select(["path", "spec_id", "partition"]).take(found["row_min"])
+    for name, fold in _MERGED:
+        keys = keys.append_column(name, found[f"{name}_{fold}"])
+    return keys
+
+
+_MERGED_NAMES = [name for name, _ in _MERGED if not name.startswith("data_")]
+
+
+def greatest_partitions(partitions: pa.Table, order: Order, top: int) -> pa.Table:
     """Return the greatest partitions, ties by their values.
 
+    Args:
+        partitions: The result of `partitions`.
+        order: The measure.
+        top: The number of partitions.
+
     Example:
-        >>> one, two = (Partition(spec={"d": d}, record_count=n, file_size_in_bytes=0, file_count=1)
-        ...             for d, n in (("a", 1), ("b", 2)))
-        >>> [dict(each.spec) for each in greatest_partitions((one, two), "records", 1)]
-        [{'d': 'b'}]
+        >>> import pyarrow as pa
+        >>> found = pa.table({"path": ["d=a", "d=b", "d=c"], "record_count": [1, 2, 1]})
+        >>> greatest_partitions(found, "records", 2)["path"].to_pylist()
+        ['d=b', 'd=a']
     """
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
-    def rank(each: Partition) -> tuple[int, tuple[str, ...]]:
-        count = {
-            "size": each.file_size_in_bytes,
-            "records": each.record_count,
-            "files": each.file_count,
-        }[order]
-        return -count, tuple(each.spec.values())
+    counts = partitions[_ORDERED_BY[order]].combine_chunks()
+    if len(partitions) > top:
+        # All partitions that may be among the first ones: those as great as the last of them.
+        greatest = counts.take(pc.select_k_unstable(counts, top, [("", "descending")]))
+        candidates = partitions.filter(pc.greater_equal(counts, pc.min(greatest)))
+        counts = candidates[_ORDERED_BY[order]].combine_chunks()
+    else:
+        candidates = partitions
+    ranks = zip(counts.to_pylist(), candidates["path"].to_pylist(), range(len(counts)), strict=True)
+    first = nsmallest(top, ranks, key=lambda each: (-each[0], _values_of_path(each[1])))
+    return candidates.take(pa.array([place for _, _, place in first], pa.int64()))
 
-    return tuple(sorted(partitions, key=rank)[:top])
+
+_ORDERED_BY: dict[Order, str] = {
+    "size": "file_size_in_bytes",
+    "records": "record_count",
+    "files": "file_count",
+}
+
+
+def _values_of_path(path: str) -> tuple[str, ...]:
+    return tuple(unescape_path(each.partition("=")[2]) for each in path.split("/"))
+
+
+def render_partitions(rows: pa.Table, rendering: PartitionRendering) -> tuple[Partition, ...]:
+    """Return rows of `partitions` as objects of the DLF metadata API.
+
+    Args:
+        rows: The rows.
+        rendering: The rendering that they were made with.
+    """
+    return tuple(
+        Partition(
+            spec=dict(rendering.spec(row["spec_id"], row["partition"]).items),
+            record_count=row["record_count"],
+            file_size_in_bytes=row["file_size_in_bytes"],
+            file_count=row["file_count"],
+            last_file_creation_time=row["last_file_creation_time"],
+        )
+        for row in rows.to_pylist()
+    )
 
 
 def totals(kept: StatisticsSource, at: Instant) -> tuple[TableTotals, ...]:
     """Return the totals of the table after every snapshot up to an instant, in commit order."""
     state = at.state
-    return _running_totals(kept, kept.history(state.version, state.last_snapshot_id))
+    rows = kept.history(state.version, state.last_snapshot_id, TableRows())
+    return _running_totals(kept, rows)
 
 
 def _running_totals(kept: StatisticsSource, rows: Iterable[pa.Table]) -> tuple[TableTotals, ...]:
@@ -344,66 +292,75 @@ def growth(kept: StatisticsSource, at: Instant, spec: Mapping[str, str]) -> tupl
     Raises:
         NotFoundError: It never had files.
     """
-    state = at.state
-    for rendering in (rendering_of(at), paimon_rendering_of(at)):
-        found: list[pa.Table] = []
-        for rows in kept.deltas(state.version):
-            mine = up_to(rows, version=state.version, snapshot_id=state.last_snapshot_id)
-            mine = _fill_personal_values(kept, mine)
-            found += _rows_shown_as_spec(mine, rendering, dict(spec))
-        whole = fold_by_columns(concat_rows(found), PLACE_NAMES)
-        if len(whole):
-            return _running_totals(kept, [whole])
-    raise NotFoundError(_unknown_partition_message(spec, partitions(kept, at)))
+    state, renderings = at.state, (rendering_of(at), paimon_rendering_of(at))
+    ranges = {each for rendering in renderings for each in rendering.ranges_of(spec)}
+    wanted = PartitionRows(tuple(ranges))
+    rows = concat_rows(kept.deltas(0, state.version, wanted))
+    rows = up_to(rows, version=state.version, snapshot_id=state.last_snapshot_id)
+    rows = fill_personal_values(kept.columns, rows)
+    for rendering in renderings:
+        mine = _rows_shown_as(rows, rendering, spec)
+        if len(mine):
+            return _running_totals(kept, [fold_by_columns(mine, PLACE_NAMES)])
+    raise NotFoundError(_unknown_partition_message(spec, partitions(kept, at), renderings[0]))
 
 
-def _unknown_partition_message(spec: Mapping[str, str], there: tuple[Partition, ...]) -> str:
+def _rows_shown_as(
+    rows: pa.Table, rendering: PartitionRendering, spec: Mapping[str, str]
+) -> pa.Table:
+    """Return the rows of the log's partitions that are shown as one."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    keys = rows.group_by(["spec_id", "partition"], use_threads=False).aggregate([])
+    if not len(keys):
+        return rows
+    paths = pa.array(rendering.paths_of(spec), pa.string())
+    mine = keys.filter(pc.is_in(rendering.paths(keys), paths))
+    if len(mine) == len(keys):
+        return rows
+    return rows.join(mine, ["spec_id", "partition"], join_type="left semi", use_threads=False)
+
+
+def _unknown_partition_message(
+    spec: Mapping[str, str], there: pa.Table, rendering: PartitionRendering
+) -> str:
+    import pyarrow.compute as pc
+
     def text(items: Mapping[str, str]) -> str:
         return ", ".join(f"{key}={value}" for key, value in items.items())
 
     problem = f"no file was ever in partition {text(spec)}"
-    known = [each.spec for each in there if each.spec]
-    if not known:
+    known = there.filter(pc.not_equal(there["path"], ""))
+    if not len(known):
         return f"{problem}: there are no partitions; query the whole table"
-    if any(each.keys() == spec.keys() for each in known):
-        return f"{problem}; there are: {join_names([text(each) for each in known])}"
-    return f"{problem}: partitions have the keys {', '.join(known[0])}, such as {text(known[0])}"
+    # Only the first ones are named, so only those are rendered.
+    first = [text(each.spec) for each in render_partitions(known.slice(0, _NAMED), rendering)]
+    spec_ids = pc.unique(known["spec_id"]).to_pylist()
+    if any(set(rendering.shown[each].names) == spec.keys() for each in spec_ids):
+        names = [*first, *known["path"].slice(_NAMED).to_pylist()]
+        return f"{problem}; there are: {join_names(names)}"
+    keys = ", ".join(render_partitions(known.slice(0, 1), rendering)[0].spec)
+    return f"{problem}: partitions have the keys {keys}, such as {first[0]}"
 
 
-def _rows_shown_as_spec(
-    rows: pa.Table, rendering: PartitionRendering, spec: dict[str, str]
-) -> Iterator[pa.Table]:
-    """Yield the rows of the log's partitions that are shown as one."""
+_NAMED = 20
+
+
+def map_distinct(column: pa.ChunkedArray, function: Callable[[int], object], kind: Any) -> Any:
+    """Return the results of a function of a column, called once for each of its values in order.
+
+    Args:
+        column: Integers.
+        function: The function.
+        kind: The Arrow type of the results.
+    """
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    rows = rows.filter(pc.is_valid(rows["spec_id"]))
-    names = rows.group_by(["spec_id", "partition"], use_threads=False).aggregate([])
-    for spec_id, partition in zip(*names.to_pydict().values(), strict=True):
-        if dict(rendering.spec(spec_id, partition).items) == spec:
-            yield rows.filter(
-                pc.and_(pc.equal(rows["spec_id"], spec_id), pc.equal(rows["partition"], partition))
-            )
-
-
-def _add_row_to_partition(
-    before: Partition | None, spec: RenderedSpec, row: Mapping[str, int]
-) -> Partition:
-    moment: int = row["last_file_creation_time"]
-    if before is None:
-        return Partition(
-            spec=dict(spec.items),
-            record_count=row["record_count"],
-            file_size_in_bytes=row["file_size_in_bytes"],
-            file_count=row["file_count"],
-            last_file_creation_time=moment,
-        )
-    return Partition(
-        spec=before.spec,
-        record_count=before.record_count + row["record_count"],
-        file_size_in_bytes=before.file_size_in_bytes + row["file_size_in_bytes"],
-        file_count=before.file_count + row["file_count"],
-        last_file_creation_time=max(before.last_file_creation_time or 0, moment),
-    )
+    values = pa.array(sorted(pc.unique(column).to_pylist()), column.type)
+    found = pa.array([function(each) for each in values.to_pylist()], kind)
+    return found.take(pc.index_in(column.combine_chunks(), values))
 
 
 def partition_deltas(
@@ -423,14 +380,11 @@ def partition_deltas(
     state, rendering = at.state, paimon_rendering_of(at)
     if state.snapshot is None:
         return ()
-    rows = _fill_personal_values(kept, kept.block(block_of(state.version), state.version))
-    mine = rows.filter(
-        pc.and_(pc.equal(rows["snapshot_id"], state.last_snapshot_id), pc.is_valid(rows["spec_id"]))
+    rows = kept.block(block_of(state.version), state.version)
+    is_mine = pc.and_(
+        pc.equal(rows["snapshot_id"], state.last_snapshot_id), pc.is_valid(rows["spec_id"])
     )
-    found: dict[str, Partition] = {}
-    for row in mine.to_pylist():
-        spec = rendering.spec(row["spec_id"], row["partition"])
-        found[spec.path] = _add_row_to_partition(found.get(spec.path), spec, row)
+    mine = merge_shown(fill_personal_values(kept.columns, rows.filter(is_mine)), rendering)
     return tuple(
         PartitionStatistics(
             spec=each.spec,
@@ -440,5 +394,5 @@ def partition_deltas(
             last_file_creation_time=each.last_file_creation_time,
             total_buckets=total_buckets,
         )
-        for _, each in sorted(found.items())
+        for each in render_partitions(mine, rendering)
     )

@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import frozen
 
-from ledger.cli.output import Screen
 from ledger.model.errors import MissingDependencyError, StoreError
 from ledger.model.messages import moment, size
 from ledger.table import Table
 from ledger.table_at import TableAt
 from ledger.table_handle import handle_of
 from projections.dlf import Style, render
-from projections.dlf.objects import Partition
 from projections.materialising import Progress, ignore_progress
+from projections.statistics.definition import SHOWN
 from projections.statistics.engine_listed import EngineListedStatistics
 from projections.statistics.materialise import Engine, refresh
+from projections.statistics.partition_rendering import Instant, PartitionRendering, rendering_of
 from projections.statistics.query import (
-    Instant,
     Order,
     StatisticsSource,
     TableTotals,
     greatest_partitions,
     partitions,
+    render_partitions,
 )
-from projections.statistics.questions import Question, print_partitions
+from projections.statistics.questions import Question
 from projections.statistics.tile_rows import Kept
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ class Report:
         version: The commit.
         snapshot_id: The snapshot; 0 before the first.
         engine: The engine that read new commits.
-        partitions: All that have files, by their path.
+        partitions: All that have files, as from `query.partitions`.
+        rendering: Their rendering.
         opening_snapshot_id: The first snapshot that is counted by itself, if the manifest lists of
             older ones expired before they were counted; None if all are.
     """
@@ -56,17 +57,17 @@ class Report:
     version: int
     snapshot_id: int
     engine: str
-    partitions: tuple[Partition, ...]
+    partitions: pa.Table
+    rendering: PartitionRendering
     opening_snapshot_id: int | None = None
 
     @property
     def sums(self) -> dict[str, int]:
         """Sums over the table, by their names in the DLF metadata API."""
-        return {
-            "recordCount": sum(each.record_count for each in self.partitions),
-            "fileSizeInBytes": sum(each.file_size_in_bytes for each in self.partitions),
-            "fileCount": sum(each.file_count for each in self.partitions),
-        }
+        import pyarrow.compute as pc
+
+        names = ("record_count", "file_size_in_bytes", "file_count")
+        return {SHOWN[name]: pc.sum(self.partitions[name]).as_py() or 0 for name in names}
 
     def document(self, order: Order, top: int) -> dict[str, Any]:
         """Return the report as plain JSON; partitions in the shape of the DLF metadata API."""
@@ -80,7 +81,9 @@ class Report:
             **({} if opening is None else {"openingSnapshotId": opening}),
             "partitionCount": len(self.partitions),
             **self.sums,
-            "partitions": [render(each, Style.DLF) for each in first],
+            "partitions": [
+                render(each, Style.DLF) for each in render_partitions(first, self.rendering)
+            ],
         }
 
 
@@ -103,113 +106,29 @@ def refreshed_statistics(
 
 def report_of(table: Table, kept: StatisticsSource, at: Instant, engine: str) -> Report:
     """Return the report of a table at an instant."""
+    rendering = rendering_of(at)
     return Report(
         table=str(table.identifier),
         version=at.state.version,
         snapshot_id=at.state.last_snapshot_id,
         engine=engine,
-        partitions=partitions(kept, at),
+        partitions=partitions(kept, at, rendering),
+        rendering=rendering,
         opening_snapshot_id=kept.opening_snapshot_id,
     )
 
 
-def totals_json(each: TableTotals) -> dict[str, Any]:
-    """Return sums right after a snapshot as plain JSON, by their names in the DLF metadata API."""
-    return {
-        "snapshotId": each.snapshot_id,
-        "version": each.version,
-        "recordCount": each.record_count,
-        "fileSizeInBytes": each.file_size_in_bytes,
-        "fileCount": each.file_count,
-        "lastFileCreationTime": each.last_file_creation_time,
-    }
+def busiest(table: Table, at: TableAt, *, top: int) -> dict[str, Any]:
+    """Return the report of a table at an instant as JSON, with the partitions of the most rows.
 
-
-def print_report(screen: Screen, title: str, document: dict[str, Any]) -> None:
-    """Print a table's report."""
-    screen.line(title, style="bold")
-    screen.facts(
-        {
-            "snapshot": document["snapshotId"],
-            "partitions": document["partitionCount"],
-            "rows": document["recordCount"],
-            "files": document["fileCount"],
-            "size": size(document["fileSizeInBytes"]),
-        }
-    )
-    if "openingSnapshotId" in document:
-        screen.line(
-            f"Snapshot {document['openingSnapshotId']} includes older ones, whose manifest lists "
-            "expired before they were counted."
-        )
-    print_partitions(screen, document["partitions"])
-
-
-def print_history(screen: Screen, history: Sequence[dict[str, Any]]) -> None:
-    """Print the sums right after each snapshot."""
-    screen.table(
-        ("snapshot", "rows", "files", "size"),
-        (
-            (
-                each["snapshotId"],
-                each["recordCount"],
-                each["fileCount"],
-                size(each["fileSizeInBytes"]),
-            )
-            for each in history
-        ),
-    )
-
-
-def print_columns(screen: Screen, title: str, rows: Sequence[dict[str, Any]]) -> None:
-    """Print a line per column, partition and snapshot; unknown values are empty."""
-    screen.line(title, style="bold")
-    if not rows:
-        screen.line("no file has column statistics")
-        return
-    screen.table(
-        ("snapshot", "partition", "column", "values", "nulls", "lower", "upper", "exact"),
-        (
-            (
-                each["snapshot_id"],
-                each["partition"],
-                each["column"],
-                *("" if each[name] is None else each[name] for name in _COUNTED),
-                "yes" if each["is_exact"] else "no",
-            )
-            for each in rows
-        ),
-    )
-
-
-def print_distinct(screen: Screen, found: dict[str, Any] | None) -> None:
-    """Print the estimated distinct counts of columns, if counted."""
-    if found is None:
-        return
-    screen.table(("column", "distinct values, about"), tuple(found["columns"].items()))
-    if not found["isExact"]:
-        screen.line("Rows that delete files remove are counted, too.")
-
-
-_COUNTED = ("value_count", "null_count", "lower", "upper")
-
-
-def print_many(screen: Screen, documents: Sequence[dict[str, Any]]) -> None:
-    """Print one line per table."""
-    screen.table(
-        ("table", "snapshot", "partitions", "rows", "files", "size"),
-        (
-            (
-                each["table"],
-                each["snapshotId"],
-                each["partitionCount"],
-                each["recordCount"],
-                each["fileCount"],
-                size(each["fileSizeInBytes"]),
-            )
-            for each in documents
-        ),
-    )
+    Args:
+        table: The table; its statistics are refreshed.
+        at: The instant.
+        top: Maximum number of partitions.
+    """
+    refresh(handle_of(table).log)
+    report = report_of(table, Kept.of(handle_of(table).log), at, "local")
+    return report.document("records", top)
 
 
 _Unit = Literal["rows", "bytes"]
@@ -253,7 +172,7 @@ def draw_report(
         return f"{round(snapshot)}\n{moment(when(version))[:10]}"
 
     panels["size"].xaxis.set_major_formatter(day)
-    _draw_skew(panels["skew"], [each.file_size_in_bytes for each in report.partitions])
+    _draw_skew(panels["skew"], report.partitions["file_size_in_bytes"].to_pylist())
     figure.savefig(path, format="png", dpi=_DOTS_AN_INCH)
 
 

@@ -141,21 +141,23 @@ def active_session() -> SparkSession | None:
     return SparkSession.getActiveSession()
 
 
-def cores_of(session: SparkSession) -> int:
-    """Return the number of tasks that a session runs at once, as far as known."""
-    master = _LOCAL_CORES(session.conf.get("spark.master", "") or "")
-    if master is not None:
-        return int(master[1])
-    from pyspark.sql import functions as F
+def parallelism_of(session: SparkSession) -> int:
+    """Return the number of tasks that a session is configured to run at once.
 
-    # The default parallelism is the number of cores. Reading it from the last partition of a small
-    # job is five times faster than asking all executors.
-    shares = session.range(1 << 16).select(F.spark_partition_id().alias("share"))
-    (found,) = shares.tail(1)
-    return int(found["share"]) + 1
+    It estimates how long Spark takes, before it is chosen; no job is divided by it, since executors
+    come and go. For a cluster that does not state it, it is Spark's own minimum of two.
+    """
+    stated = session.conf.get("spark.default.parallelism", None)
+    if stated is not None:
+        return int(stated)
+    local = _LOCAL_CORES(session.conf.get("spark.master", "") or "")
+    if local is None:
+        return _LEAST_PARALLELISM
+    return int(local[1]) if local[1].isdigit() else os.cpu_count() or 1
 
 
-_LOCAL_CORES = re.compile(r"local\[(\d+)\]").fullmatch
+_LEAST_PARALLELISM = 2
+_LOCAL_CORES = re.compile(r"local\[(\d+|\*)(?:,\s*\d+)?\]").fullmatch
 
 
 def _java_options(class_archive: Path | None) -> str:

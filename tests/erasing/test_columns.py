@@ -32,14 +32,14 @@ from ledger.relocation.exporting import export
 from ledger.relocation.importing import import_lines
 from ledger.stores import Durability, LocalStore, Store
 from ledger.table_handle import handle_of
+from projections.source.file_rows import file_rows
 from projections.source.span_reading import LogScan, SpanEnd
-from projections.source.view import file_rows
 from projections.statistics import Kept, refresh
-from projections.statistics.query import partitions
 from tests.erasing.column_lives import COLUMNS, ColumnLife, bound, holding_deep
 from tests.erasing.lives import findings
 from tests.faults import DeliversTwice, Died, DiesAfter, LosesRequests, SometimesFaulty, Wrapped
 from tests.lakes import lake_on, memory, no_time
+from tests.projections.statistics.lives import listed_partitions
 from tests.thorough import some
 
 
@@ -50,7 +50,7 @@ def read_all(lake: Ledger) -> str:
     said += [repr(file_rows(LogScan(handle_of(table).log, 0, SpanEnd(table.state.version))))]
     said += [repr(list(file_rows(LogScan(handle_of(table).log, 0, SpanEnd(table.state.version)))))]
     kept = Kept.of(handle_of(table).log)
-    said += [repr(partitions(kept, table.at()))]
+    said += [repr(listed_partitions(kept, table.at()))]
     for each in ("mail = 'nobody'", "kind = 'nobody'", "id > 100"):
         plan = table.at().plan(f"{each.replace('mail', mail_of(table))}")
         said += [repr(plan.files), repr([pruned.reason.text for pruned in plan.pruned()])]
@@ -216,7 +216,7 @@ def test_what_was_removed_is_removed_from_the_statistics_of_its_partition() -> N
     table.append([file("a", ANN), file("b", BOB)])
     table.append([file("c", BOB)])
     table.delete_files("a")
-    (found,) = partitions(Kept.of(handle_of(table).log), table.at())
+    (found,) = listed_partitions(Kept.of(handle_of(table).log), table.at())
 
     assert (dict(found.spec), found.file_count) == ({"kind": YEAR}, 2)
 

@@ -31,8 +31,8 @@ from ledger.relocation.importing import import_lines
 from ledger.state import CatalogBuilder
 from ledger.stores import Durability, LocalStore, Store
 from ledger.table_handle import handle_of
+from projections.source.commit_rows import commit_rows
 from projections.source.span_reading import LogScan, SpanEnd
-from projections.source.view import commit_rows
 from tests.erasing.lives import Life, findings, holding, read_all
 from tests.faults import Died, DiesAfter, LosesAnswers
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, no_time, orders

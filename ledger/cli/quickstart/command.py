@@ -16,7 +16,7 @@ from ledger.cli.quickstart.steps import DATABASE, DELAYS, IDENTIFIER, flights_by
 from ledger.cli.quickstart.story import Story
 from ledger.ledger import open as open_ledger
 from ledger.log.layout import STREAM_FOLDER
-from ledger.model.errors import AlreadyExistsError, MissingDependencyError
+from ledger.model.errors import AlreadyExistsError
 from ledger.model.messages import size
 from ledger.table import Table
 from ledger.table_at import TableAt
@@ -42,7 +42,6 @@ def quickstart(
             help="Delete an earlier quickstart in the folder first.",
         ),
     ] = False,
-    spark: Annotated[bool, Parameter(help="Compute the busiest days with Spark.")] = True,
     output: Annotated[
         Output, Parameter(help="Output format: text, or one JSON document.")
     ] = "text",
@@ -55,7 +54,7 @@ def quickstart(
     its first day as new-year.parquet.
 
     Example:
-        lakeledger quickstart try --no-spark
+        lakeledger quickstart try
     """
     from ledger.cli.quickstart.steps import sample
     from ledger.cli.quickstart.story import tell_story
@@ -69,19 +68,15 @@ def quickstart(
         story = tell_story(
             lake,
             flights,
-            statistics=_statistics_with_spark if spark else _statistics_disabled,
+            statistics=_busiest_days,
             on_progress=report,
         )
     screen.result(story.to_json(), lambda to: print_story(story, to, str(folder)))
 
 
-def _statistics_with_spark(table: Table, at: TableAt) -> Mapping[str, Any]:
+def _busiest_days(table: Table, at: TableAt) -> Mapping[str, Any]:
     document: Mapping[str, Any] = view("statistics")(table, at, top=TOP)
     return document
-
-
-def _statistics_disabled(_table: Table, _at: TableAt) -> Mapping[str, Any]:
-    raise MissingDependencyError("Spark was disabled by --no-spark")
 
 
 MARKER = ".lakeledger-quickstart"
@@ -209,7 +204,7 @@ def _print_rollback(story: Story, screen: Screen) -> None:
 
 
 def _print_busiest_days(story: Story, screen: Screen) -> None:
-    screen.heading("4. The busiest days, computed by Spark from the log")
+    screen.heading("4. The busiest days, from the table's statistics")
     if story.statistics is None:
         screen.line(f"Skipped: {story.statistics_missing}")
         return

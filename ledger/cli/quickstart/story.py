@@ -74,7 +74,7 @@ class Story:
             rollback.
         columns: Columns at the tag and today.
         refusal: Error message for a change that one of the table's formats cannot express.
-        statistics: Busiest partitions, as the document of `stats`; None without Spark.
+        statistics: Busiest partitions, as the document of `stats`; None if they cannot be read.
         statistics_missing: Reason why there are no statistics.
         readings: Code that reads the table of delays, by format.
     """

@@ -11,7 +11,7 @@ from pyiceberg.catalog.rest import RestCatalog
 import ledger
 from ledger import AddColumn, SetOption
 from ledger.ledger_handle import default_author
-from projections.statistics.spark_job import columns
+from projections.statistics.column_history import column_statistics_at
 from tests.independent.agreeing import agrees
 from tests.projections.rest.rest_servers import RestServer
 from tests.readers.iceberg_runtime import rest_catalog
@@ -55,8 +55,8 @@ def test_an_engine_and_a_program_write_one_table_whose_history_tells_both(
         name: [each.author for each in orders.blame(name)[0].causes] for name in ("place", "note")
     }
     assert blamed == {"place": [ENGINE, ENGINE], "note": ["ann"]}
-    counted = columns(orders, spark=spark).collect()
-    assert {each["partition"] for each in counted} == {"city=Oslo"}
+    counted = column_statistics_at(orders, orders.at())
+    assert {*counted["partition"].to_pylist()} == {"city=Oslo"}
 
     at_tag = sorted(map(tuple, tagged))
     assert at_tag == [(1, "Oslo", None), (2, "Rome", None), (3, "Oslo", "new")]

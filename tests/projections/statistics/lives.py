@@ -12,6 +12,9 @@ from ledger.model import PartitionField, PartitionValue
 from ledger.stores import Store
 from ledger.table_handle import handle_of
 from ledger.transforms import bucket
+from projections.dlf.objects import Partition
+from projections.statistics import query
+from projections.statistics.partition_rendering import Instant, PartitionRendering, rendering_of
 from tests.lakes import lake_on, memory, no_time
 
 NAME = "shop.orders"
@@ -29,6 +32,14 @@ def a_table(store: Store | None = None) -> Table:
 
 def reopened(table: Table, store: Store) -> Table:
     return lake_on(store).table(str(table.identifier))
+
+
+def listed_partitions(
+    kept: query.StatisticsSource, at: Instant, rendering: PartitionRendering | None = None
+) -> tuple[Partition, ...]:
+    """Return the partitions that have files at an instant, by their path."""
+    rendering = rendering or rendering_of(at)
+    return query.render_partitions(query.partitions(kept, at, rendering), rendering)
 
 
 class Life:

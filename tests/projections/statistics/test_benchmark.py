@@ -7,17 +7,37 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import statistics_many, statistics_refresh, statistics_spark
+from benchmarks import (
+    statistics_answers,
+    statistics_many,
+    statistics_memory,
+    statistics_refresh,
+    statistics_spark,
+)
 
 pytestmark = pytest.mark.usefixtures("nothing_old_to_collect")
 
 ROOT = Path(__file__).parents[3]
 
 
-def test_the_benchmark_runs_small_and_agrees_with_duckdb(tmp_path: Path) -> None:
+def test_refreshes_are_timed_on_a_small_table(tmp_path: Path) -> None:
     report = statistics_refresh.run(tmp_path, size=20_000, partitions=50, repeats=2)
 
     assert report.fingerprint == "entries=20000 partitions=50 files=16400"
+    assert all(figure.value > 0 for figure in report.figures)
+
+
+def test_a_worker_counts_all_files_of_wide_commits(tmp_path: Path) -> None:
+    report = statistics_memory.run(tmp_path, cases=[(500, 3)], partitions=50)
+
+    assert report.fingerprint == "partitions=50 entries=[1500]"
+    assert all(figure.value > 0 for figure in report.figures)
+
+
+def test_answers_from_tiles_are_those_of_duckdb_over_the_same_tiles(tmp_path: Path) -> None:
+    report = statistics_answers.run(tmp_path, size=20_000, partitions=500, repeats=1)
+
+    assert report.fingerprint.startswith("entries=20000 partitions=500 rows=")
     assert all(figure.value > 0 for figure in report.figures)
 
 

@@ -31,7 +31,7 @@ spark = (SparkSession.builder.master("local-cluster[2,1,1024]")
          .getOrCreate())
 from ledger.stores import LocalStore
 from projections.statistics import refresh, verify
-from projections.statistics.spark_executors import OnSpark
+from projections.statistics.spark_executors import SparkEngine
 from ledger.table_handle import handle_of
 from projections.statistics.spark_source import LogSource
 from tests.lakes import lake_on
@@ -66,7 +66,7 @@ def kill():
 killer = threading.Thread(target=kill, daemon=True)
 killer.start()
 log = handle_of(table).log
-position = refresh(log, OnSpark(spark, LogSource.of(table)))
+position = refresh(log, SparkEngine(spark, LogSource.of(table)))
 killer.join(30)
 difference = verify(log)
 found = {

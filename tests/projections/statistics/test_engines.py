@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import random
+import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -17,32 +21,22 @@ from ledger import (
     FileChange,
     InvalidInputError,
     MissingDependencyError,
-    Schema,
     Table,
 )
-from ledger.state import identity_spec
 from ledger.stores import LocalStore
 from ledger.table_handle import handle_of
 from projections.materialising import Difference
-from projections.statistics import (
-    Kept,
-    compute,
-    compute_from,
-    fold,
-    query,
-    refresh,
-    session,
-    verify,
-)
+from projections.statistics import Kept, fold, refresh, session, verify
 from projections.statistics import engine as engines
-from projections.statistics import spark_frames as reader
-from projections.statistics.definition import ENTRIES, MEASURES, ROWS, SHOWN, arrow_schema
+from projections.statistics import spark_executors as executors
+from projections.statistics.definition import ENTRIES, MEASURES, arrow_schema
 from projections.statistics.engine import Engines, estimate_new_entries
 from projections.statistics.fold import deltas
 from projections.statistics.materialise import LocalEngine, RefreshedRange
-from projections.statistics.query import PartitionRendering
+from projections.statistics.shares import divide_into_shares
 from projections.statistics.spark_executors import SparkEngine
 from projections.statistics.spark_source import LogSource
+from projections.statistics.tile_rows import folder
 from tests.lakes import lake_on
 from tests.projections.statistics.lives import NAME, Life, a_table
 
@@ -96,31 +90,41 @@ def test_the_local_engine_counts_what_duckdb_counts(seed: int) -> None:
         connection.register("e", random_entries(seed))
         wanted = connection.execute(statement).fetchall()
 
-    found = [tuple(row.values()) for row in deltas([random_entries(seed)]).to_pylist()]
+    (rows,) = deltas([[random_entries(seed)]])
+    found = [tuple(row.values()) for row in rows.to_pylist()]
 
     assert len(wanted) > 100
     assert sorted(found, key=str) == sorted(wanted, key=str)
 
 
-def test_rows_of_more_keys_than_a_number_can_hold_fold_as_few_do(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    wanted = deltas([random_entries(5)])
-    monkeypatch.setattr(fold, "_MOST", 60)
+def test_rows_are_ordered_by_partition_and_then_by_place() -> None:
+    (rows,) = deltas([[random_entries(5)]])
+    found = fold.ordered(rows.take([*reversed(range(len(rows)))]))
 
-    assert deltas([random_entries(5)]).equals(wanted)
-    assert fold.ordered(wanted.take(list(reversed(range(len(wanted)))))).equals(wanted)
+    def key(row: dict[str, Any]) -> list[tuple[bool, Any]]:
+        names = ("spec_id", "partition", "content", "version", "snapshot_id")
+        return [(row[name] is not None, row[name] or 0) for name in names]
+
+    assert found.equals(fold.ordered(rows))
+    assert found.to_pylist() == sorted(rows.to_pylist(), key=key)
+
+
+def kept_files(table: Table) -> dict[str, bytes | None]:
+    log = handle_of(table).log
+    return {each: log.store.read(each) for each in log.store.keys(folder(log.layout))}
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_both_engines_give_the_same_rows(spark: SparkSession, tmp_path: Path, seed: int) -> None:
-    table = a_life(tmp_path, seed, 40)
-    last = table.state.version
-    source = LogSource.of(table)
+def test_both_engines_keep_the_same_files(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    table = a_life(tmp_path / "spark", seed, 40)
+    refresh(handle_of(table).log, SparkEngine(spark, LogSource.of(table)))
+    by_spark = kept_files(table)
+    shutil.rmtree(tmp_path / "spark" / folder(handle_of(table).log.layout))
 
-    for first in (0, last):
-        found = reader.deltas(spark, source, first, last).toArrow()
-        assert fold.ordered(found).equals(Kept.of(handle_of(table).log).scan(first, last))
+    refresh(handle_of(table).log)
+
+    assert len(by_spark) > 1
+    assert by_spark == kept_files(table)
 
 
 def test_what_spark_keeps_the_local_engine_verifies(spark: SparkSession, tmp_path: Path) -> None:
@@ -194,81 +198,42 @@ def test_an_unfinished_share_moves_no_position(tmp_path: Path) -> None:
     assert Kept.of(handle_of(table).log).position.version == -1
 
 
-def test_dataframes_of_a_log_are_what_the_kept_statistics_say(
-    spark: SparkSession, tmp_path: Path
+def test_shares_are_made_by_what_is_to_be_read_and_not_by_cores(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = a_life(tmp_path, 21, 40)
-    kept = Kept.of(handle_of(table).log)
-    for at in (table.at(), table.at(snapshot=table.state.earliest_snapshot_id)):
-        found = compute(table, at=at, spark=spark)
+    life = Life(a_table(LocalStore(tmp_path)), 8)
+    for _ in range(300):
+        life.append()
+    table = lake_on(LocalStore(tmp_path)).table(NAME)
+    monkeypatch.setattr(executors, "divide_into_shares", partial(divide_into_shares, share_bytes=1))
+    engine = SparkEngine(spark, LogSource.of(table))
 
-        rows = [(dict(row["spec"]), *row[1:]) for row in found.partitions.collect()]
-        assert rows == [
-            (
-                dict(each.spec),
-                each.record_count,
-                each.file_size_in_bytes,
-                each.file_count,
-                each.last_file_creation_time,
-            )
-            for each in query.partitions(kept, at)
-        ]
-        assert [tuple(row) for row in found.snapshots.collect()] == [
-            (
-                each.snapshot_id,
-                each.record_count,
-                each.file_size_in_bytes,
-                each.file_count,
-                each.last_file_creation_time,
-            )
-            for each in query.totals(kept, at)
-        ]
-        assert found.deltas.columns == [each.name for each in ROWS]
-        assert found.snapshots.columns == ["snapshotId", *SHOWN.values()]
+    found = list(engine.keep(Kept.of(handle_of(table).log), 300))
 
-
-COMMITS = 25_000
-
-
-def counting() -> Any:
-    """Return a source that counts: version n is snapshot n and adds one file of n rows."""
-    schema = arrow_schema(ENTRIES)
-
-    # Defined here so that workers get it by value: they cannot import test modules.
-    class Counting:
-        def entries(self, first: int, last: int) -> Iterator[pa.Table]:
-            numbers = list(range(max(first, 1), last + 1))
-            count = len(numbers)
-            none = [None] * count
-            snapshots = [numbers, numbers, none, none, none, *[[0] * count] * 3, none]
-            days = [f'["2013-01-{each % 3 + 1:02}"]' for each in numbers]
-            files = [numbers, numbers, [0] * count, days, ["data"] * count, [1] * count]
-            added = [*files, numbers, [1] * count, numbers]
-            tables = [pa.table(each, schema=schema) for each in (snapshots, added)]
-            yield pa.concat_tables(tables)
-
-    return Counting()
-
-
-def test_every_version_is_read_exactly_once(spark: SparkSession) -> None:
-    schema = Schema.of({"day": "DATE"}, partition_keys=["day"])
-    rendering = PartitionRendering.of(schema, [identity_spec(schema)])
-
-    found = compute_from(counting(), rendering, version=COMMITS, snapshot_id=COMMITS, spark=spark)
-
-    last = found.snapshots.tail(1)[0]
-    assert (last.snapshotId, last.fileCount) == (COMMITS, COMMITS)
-    assert last.recordCount == COMMITS * (COMMITS + 1) // 2
-    assert [dict(row["spec"]) for row in found.partitions.collect()] == [
-        {"day": "2013-01-01"},
-        {"day": "2013-01-02"},
-        {"day": "2013-01-03"},
+    assert [(each.first, each.last) for each in found] == [
+        (0, 63),
+        (64, 127),
+        (128, 191),
+        (192, 255),
+        (256, 300),
     ]
 
 
 def test_a_ledger_in_memory_is_rejected_since_no_worker_could_read_it() -> None:
     with pytest.raises(InvalidInputError, match="keep the ledger in a folder"):
-        compute(a_table())
+        LogSource.of(a_table())
+
+
+def test_the_parallelism_of_a_session_is_what_it_states(spark: SparkSession) -> None:
+    assert session.parallelism_of(spark) == 2
+    for stated, wanted in (
+        ({"spark.master": "local[3, 2]"}, 3),
+        ({"spark.master": "local[*]"}, os.cpu_count()),
+        ({"spark.master": "spark://host:7077"}, 2),
+        ({"spark.default.parallelism": "40"}, 40),
+    ):
+        given: Any = SimpleNamespace(conf=stated)
+        assert session.parallelism_of(given) == wanted
 
 
 def many(count: int) -> list[FileChange]:
@@ -287,7 +252,8 @@ def test_the_engine_is_chosen_by_the_number_of_new_entries(
     assert estimate_new_entries(handle_of(table).log) == 2400
 
     monkeypatch.setattr(engines, "_LOOKED_AT", 2)
-    assert estimate_new_entries(handle_of(table).log) == 1800
+    # Each stands for the commits up to the next.
+    assert estimate_new_entries(handle_of(table).log) == 1200
     refresh(handle_of(table).log)
     assert estimate_new_entries(handle_of(table).log) == 0
 

@@ -14,18 +14,17 @@ from ledger.stores import LocalStore, MemoryStore, Store
 from ledger.table_handle import handle_of
 from projections.statistics import Kept, query, rebuild, refresh, verification, verify
 from projections.statistics.materialise import BLOCKS_A_STEP
-from projections.statistics.tile_rows import (
+from projections.statistics.tile_files import (
     BLOCK,
-    START,
     Tile,
     covering_tiles,
     decode_parquet,
     encode_parquet,
-    folder,
 )
+from projections.statistics.tile_rows import START, folder
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, memory
-from tests.projections.statistics.lives import NAME, Life, a_table
+from tests.projections.statistics.lives import NAME, Life, a_table, listed_partitions
 
 
 def kept_files(store: Store) -> dict[str, bytes | None]:
@@ -64,7 +63,7 @@ def test_killed_at_any_write_and_run_again_it_keeps_the_same(before: int, after:
         life.append()
     store = handle_of(table).log.store
     wanted = refreshed(a_copy(store))
-    figures = query.partitions(Kept.of(handle_of(table).log), table.at())
+    figures = listed_partitions(Kept.of(handle_of(table).log), table.at())
 
     kills = 0
     while True:
@@ -73,7 +72,7 @@ def test_killed_at_any_write_and_run_again_it_keeps_the_same(before: int, after:
             refresh(handle_of(lake_on(DiesAfter(copy, kills)).table(NAME)).log, blocks_a_step=1)
         except Died:
             survivor = lake_on(copy).table(NAME)
-            assert query.partitions(Kept.of(handle_of(survivor).log), survivor.at()) == figures
+            assert listed_partitions(Kept.of(handle_of(survivor).log), survivor.at()) == figures
             assert refreshed(copy) == wanted or only_small_tiles_more(kept_files(copy), wanted)
             assert (
                 not verify(handle_of(survivor).log).missing
@@ -123,17 +122,17 @@ def test_a_lost_or_damaged_tile_is_reported_and_rebuilt(long_table: Table, name:
         f"{folder(handle_of(long_table).log.layout)}/{name}",
     )
     wanted = kept_files(store)
-    figures = query.partitions(Kept.of(handle_of(long_table).log), long_table.at())
+    figures = listed_partitions(Kept.of(handle_of(long_table).log), long_table.at())
     body = store.read(key)
     assert body is not None
 
     store.delete(key)
     assert verify(handle_of(long_table).log).missing == (name,)
-    assert query.partitions(Kept.of(handle_of(long_table).log), long_table.at()) == figures
+    assert listed_partitions(Kept.of(handle_of(long_table).log), long_table.at()) == figures
 
     store.replace(key, body[: len(body) // 2])
     assert verify(handle_of(long_table).log).changed == (name,)
-    assert query.partitions(Kept.of(handle_of(long_table).log), long_table.at()) == figures
+    assert listed_partitions(Kept.of(handle_of(long_table).log), long_table.at()) == figures
 
     assert verification.verify(handle_of(long_table)).changed == (f"_ledger/statistics/{name}",)
     assert verification.rebuild(handle_of(long_table)).changed == (f"_ledger/statistics/{name}",)
@@ -142,7 +141,7 @@ def test_a_lost_or_damaged_tile_is_reported_and_rebuilt(long_table: Table, name:
 
 def test_a_flipped_byte_in_a_page_does_not_go_unnoticed(long_table: Table) -> None:
     rows = Kept.of(handle_of(long_table).log).tile(Tile(0, 64))
-    body = encode_parquet(rows)
+    body = encode_parquet([rows])
 
     flipped = [
         decode_parquet(body[:at] + bytes([body[at] ^ 255]) + body[at + 1 :])
@@ -156,7 +155,7 @@ def test_a_flipped_byte_in_a_page_does_not_go_unnoticed(long_table: Table) -> No
 def test_a_tile_with_wrong_figures_is_reported(long_table: Table) -> None:
     tile = Tile(0, 64)
     kept = Kept.of(handle_of(long_table).log)
-    kept.files.save(tile, kept.tile(tile).slice(1))
+    kept.files.save(tile, [kept.tile(tile).slice(1)])
 
     assert verify(handle_of(long_table).log).changed == (tile.name,)
 
@@ -267,7 +266,7 @@ def test_a_commit_that_is_spelled_otherwise_counts_the_same(
         handle_of(table).log.store.replace(key, f"{spell(json.loads(body))}\n".encode())
         log = handle_of(lake_on(handle_of(table).log.store).table(NAME)).log
         refresh(log)
-        return [row for rows in Kept.of(log).deltas(1) for row in rows.to_pylist()]
+        return [row for rows in Kept.of(log).deltas(0, 1) for row in rows.to_pylist()]
 
     ours = counted(lambda commit: json.dumps(commit, separators=(",", ":"), ensure_ascii=False))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from functools import partial
 from typing import Any, ClassVar
 
 import duckdb
@@ -18,19 +18,24 @@ from ledger.history.older import state_at_snapshot
 from ledger.state import TableState
 from ledger.stores import MemoryStore
 from ledger.table_handle import handle_of
-from projections.statistics import Kept, query, refresh, verify
+from projections.statistics import Kept, materialise, query, refresh, verify
+from projections.statistics import entries as read
+from projections.statistics.definition import ROWS, arrow_schema
+from projections.statistics.fold import ordered
+from projections.statistics.fold import sums as summed
 from projections.statistics.materialise import LocalEngine
-from projections.statistics.spark_executors import decreasing_runs, divide_into_runs
-from projections.statistics.tile_rows import (
-    BLOCK,
-    NARROWEST_SUMS,
-    Tile,
-    block_of,
-    local_scan,
-    tiles_within,
+from projections.statistics.row_runs import SortedRows, SummedRows
+from projections.statistics.shares import (
+    COMMIT_AS_ENTRIES,
+    ENTRY_BYTES,
+    SHARE_BYTES,
+    Run,
+    divide_into_shares,
 )
+from projections.statistics.tile_files import BLOCK, NARROWEST_SUMS, Tile, block_of
+from projections.statistics.tile_rows import scan_deltas
 from tests.lakes import memory
-from tests.projections.statistics.lives import Life, a_table, reopened
+from tests.projections.statistics.lives import Life, a_table, listed_partitions, reopened
 from tests.thorough import examples
 
 LAWS = settings(
@@ -118,7 +123,7 @@ def shown(kept: Kept, at: At) -> list[Figures]:
             each.file_count,
             each.last_file_creation_time,
         )
-        for each in query.partitions(kept, at)
+        for each in listed_partitions(kept, at)
     ]
 
 
@@ -196,7 +201,7 @@ def test_the_growth_of_a_partition_ends_where_the_listing_is(seed: int, steps: i
     Life(table, seed).goes_on(steps)
     kept, at = Kept.of(handle_of(table).log), table.at()
 
-    for each in query.partitions(kept, at):
+    for each in listed_partitions(kept, at):
         grown = query.growth(kept, at, each.spec)
         assert sums(grown[-1]) == (
             each.record_count,
@@ -291,41 +296,94 @@ def test_a_refresh_that_keeps_all_of_a_tile_of_sums_also_merges_it(
     assert kept_files(full) == kept_files(long_table)
 
 
-@given(first=st.integers(0, 3000), count=st.integers(1, 40_000), cores=st.integers(1, 64))
-def test_shares_of_executors_lessen_and_hold_tiles_of_sums_whole_while_there_are_enough(
-    first: int, count: int, cores: int
-) -> None:
-    last = first + count - 1
-    shares = list(decreasing_runs(first, last, cores))
-    lengths = [-(-(b + 1) // BLOCK) - a // BLOCK for a, b in shares]
+RUNS = st.lists(st.tuples(st.integers(1, 700), st.integers(0, 20_000)), min_size=1, max_size=20)
 
-    assert [each for a, b in shares for each in (a, b + 1)][1:-1:2] == [a for a, _ in shares[1:]]
-    assert (shares[0][0], shares[-1][1]) == (first, last)
+
+@given(first=st.integers(0, 3000), lengths=RUNS)
+def test_shares_are_whole_blocks_of_about_equal_size(
+    first: int, lengths: list[tuple[int, int]]
+) -> None:
+    runs: list[Run] = []
+    for length, count in lengths:
+        begin = runs[-1][1] + 1 if runs else first
+        runs.append((begin, begin + length - 1, count))
+    of_commit = {each: count for begin, end, count in runs for each in range(begin, end + 1)}
+
+    def size(begin: int, end: int) -> int:
+        commits = (of_commit.get(each) for each in range(begin, end + 1))
+        return sum((each + COMMIT_AS_ENTRIES) * ENTRY_BYTES for each in commits if each is not None)
+
+    shares = divide_into_shares(runs)
+
+    assert [each for a, b in shares for each in range(a, b + 1)] == [*of_commit]
     assert all(a % BLOCK == 0 for a, _ in shares[1:])
-    # The first may end early, so that those behind it begin with a tile.
-    assert all(a >= b for a, b in pairwise(lengths[1:]))
-    for a, b in shares:
-        if last + 1 - a >= cores * NARROWEST_SUMS:
+    for a, b in shares[:-1]:
+        assert size(a, b) >= SHARE_BYTES
+        # Without its last block, or the blocks up to a tile of sums, a share is too small.
+        end = block_of(b).start
+        if end - a >= NARROWEST_SUMS:
             assert (b + 1) % NARROWEST_SUMS == 0
+        else:
+            assert size(a, end - 1) < SHARE_BYTES
 
 
-@given(first=st.integers(0, 3000), count=st.integers(1, 4000))
-def test_a_task_keeps_no_more_at_once_than_a_tile_of_sums_is_made_of(
-    first: int, count: int
+ROW = st.tuples(
+    st.integers(0, 130),
+    st.integers(1, 3),
+    st.sampled_from([None, 0, 1]),
+    st.sampled_from(['["a"]', '["é"]', '["\U0001f600"]', "[null]"]),
+    st.integers(-9, 9),
+)
+
+
+def as_deltas(rows: list[tuple[int, int, int | None, str, int]]) -> pa.Table:
+    """Return rows of statistics; without a spec they are those of the whole table."""
+    columns: list[list[Any]] = [[] for _ in ROWS]
+    for version, snapshot_id, spec_id, text, count in rows:
+        key = (None, None, None) if spec_id is None else (spec_id, text, "data")
+        row = (version, snapshot_id, *key, count, count, count, None)
+        for column, value in zip(columns, row, strict=True):
+            column.append(value)
+    return pa.table(columns, schema=arrow_schema(ROWS))
+
+
+@given(rows=st.lists(ROW, max_size=60), most=st.integers(1, 70), cut=st.integers(1, 9))
+def test_rows_beyond_memory_are_ordered_and_summed_as_those_in_it(
+    rows: list[tuple[int, int, int | None, str, int]], most: int, cut: int
 ) -> None:
-    last = first + count - 1
-    found = list(divide_into_runs(first, last))
+    # One row per key and snapshot, as deltas are.
+    whole = as_deltas([*{row[:4] if row[2] is not None else row[:3]: row for row in rows}.values()])
+    running = SummedRows(most)
+    with SortedRows(most) as collected:
+        for begin in range(0, len(whole), cut):
+            collected.add(whole.slice(begin, cut))
+            running.add(whole.slice(begin, cut))
+        found = pa.concat_tables([whole.slice(0, 0), *collected.tables()])
 
-    assert [each for a, b in found for each in range(a, b + 1)] == list(range(first, last + 1))
-    assert all(b + 1 - block_of(a).start <= NARROWEST_SUMS for a, b in found)
-    if len(found) > 1:
-        assert {tile for a, b in found for tile in tiles_within(a, b)} == {
-            *tiles_within(first, last)
-        }
+    assert found.equals(ordered(whole))
+    assert ordered(running.table()).equals(ordered(summed([whole])))
+
+
+def test_a_wide_commit_is_read_in_parts_and_counts_as_one_read_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = a_table()
+    life = Life(table, 5)
+    for _ in range(3):
+        life.append_many()
+    refresh(handle_of(table).log)
+    full = reopened(table, empty(table))
+    monkeypatch.setattr(read, "_ROWS_A_BATCH", 100)
+    monkeypatch.setattr(materialise, "SortedRows", partial(SortedRows, 100))
+    monkeypatch.setattr(materialise, "SummedRows", partial(SummedRows, 100))
+
+    refresh(handle_of(full).log)
+
+    assert kept_files(full) == kept_files(table)
 
 
 def test_the_deltas_of_any_commits_are_those_of_the_log(long_table: Table) -> None:
-    rows = list(Kept.of(handle_of(long_table).log).deltas(700))
-    scanned = local_scan(handle_of(long_table).log)(0, 700)
+    rows = list(Kept.of(handle_of(long_table).log).deltas(0, 700))
+    scanned = pa.concat_tables(scan_deltas(handle_of(long_table).log, 0, 700))
 
-    assert pa.concat_tables(rows).combine_chunks().equals(scanned)
+    assert ordered(pa.concat_tables(rows)).equals(ordered(scanned))

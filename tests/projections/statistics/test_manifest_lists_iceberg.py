@@ -12,11 +12,11 @@ import pytest
 
 from ledger import DamagedLogError, SnapshotPlan, UnsupportedError
 from ledger.table_handle import handle_of
-from projections.statistics import Kept, fold, query, rebuild, refresh, verify
-from projections.statistics import spark_frames as reader
+from projections.statistics import Kept, query, rebuild, refresh, verify
 from projections.statistics.spark_executors import SparkEngine
 from projections.statistics.spark_source import LogSource
 from tests.projections.statistics.iceberg_writer import COLUMNS, IcebergWriter
+from tests.projections.statistics.lives import listed_partitions
 from tests.projections.statistics.paimon_writer import rows
 from tests.projections.statistics.test_manifest_lists import counted, version_of
 
@@ -69,7 +69,7 @@ def test_a_files_time_is_that_of_the_snapshot_that_added_it(tmp_path: Path) -> N
     moment = writer.table.state.effective_millis
     writer.append([(1, None, None)])
 
-    found = query.partitions(Kept.of(handle_of(writer.table).log), writer.table.at())
+    found = listed_partitions(Kept.of(handle_of(writer.table).log), writer.table.at())
 
     times = {each.spec["day"]: each.last_file_creation_time for each in found}
     assert times.pop("__DEFAULT_PARTITION__") == writer.table.state.effective_millis
@@ -86,11 +86,7 @@ def test_a_rollback_is_the_difference_of_two_lists(spark: SparkSession, tmp_path
 
     for snapshot_id, wanted in seen.items():
         assert counted(table, version_of(table, snapshot_id)) == wanted, snapshot_id
-    last = table.state.version
-    source = LogSource.of(table)
-    found = fold.ordered(reader.deltas(spark, source, 0, last).toArrow())
-    assert found.equals(Kept.of(handle_of(table).log).scan(0, last))
-    refresh(handle_of(table).log, SparkEngine(spark, source))
+    refresh(handle_of(table).log, SparkEngine(spark, LogSource.of(table)))
     assert verify(handle_of(table).log).is_empty
 
 

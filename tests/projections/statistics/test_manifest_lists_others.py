@@ -26,6 +26,7 @@ from projections.paimon import engine_files as of_paimon
 from projections.paimon import schema_from_json
 from projections.statistics import Kept, query, refresh, verify
 from projections.statistics.engine_files import ManifestPart
+from tests.projections.statistics.lives import listed_partitions
 from tests.projections.statistics.paimon_writer import FACTS
 
 DATA = Path(__file__).parents[2] / "data/paimon"
@@ -90,7 +91,7 @@ def test_every_snapshot_holds_what_its_lists_fold_to(
     assert said
 
     for each, totals in zip(said, query.totals(kept, table.at()), strict=True):
-        found = query.partitions(kept, table.at(version=totals.version))
+        found = listed_partitions(kept, table.at(version=totals.version))
         counts = sorted((p.record_count, p.file_size_in_bytes, p.file_count) for p in found)
         assert counts == live_counts(place, each), each["id"]
         assert totals.record_count == each["totalRecordCount"]

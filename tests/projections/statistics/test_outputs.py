@@ -21,9 +21,10 @@ from projections.iceberg.statistics_files import partition_statistics_file
 from projections.statistics import Kept, query
 from projections.statistics.column_history import ColumnSums, column_sums
 from projections.statistics.definition import ROWS, arrow_schema
+from projections.statistics.partition_rendering import paimon_rendering_of
 from projections.statistics.report import draw_report, report_of
 from tests.projections.iceberg.older_logs import record_file
-from tests.projections.statistics.lives import Life, a_table
+from tests.projections.statistics.lives import Life, a_table, listed_partitions
 
 DAY = 19_723
 
@@ -47,7 +48,7 @@ def test_files_of_two_specs_in_one_day_are_one_partition() -> None:
     table = evolved()
 
     at = table.at()
-    (found,) = query.partitions(Kept.of(handle_of(table).log), at, query.paimon_rendering_of(at))
+    (found,) = listed_partitions(Kept.of(handle_of(table).log), at, paimon_rendering_of(at))
 
     assert render(found, Style.DLF) == {
         "spec": {"day": str(DAY)},
@@ -93,17 +94,17 @@ def test_deltas_of_all_snapshots_add_up_to_the_listing() -> None:
     version = next(
         each.version for each in query.totals(kept, table.at()) if each.snapshot_id == before
     )
-    shown = query.paimon_rendering_of(table.at())
+    shown = paimon_rendering_of(table.at())
     sums = {
         each.spec["day"]: each.file_count
-        for each in query.partitions(kept, table.at(version=version), shown)
+        for each in listed_partitions(kept, table.at(version=version), shown)
     }
     for snapshot_id in range(before + 1, table.state.last_snapshot_id + 1):
         for each in query.partition_deltas(kept, table.at(snapshot=snapshot_id)):
             sums[each.spec["day"]] = sums.get(each.spec["day"], 0) + each.file_count
 
     assert {day: count for day, count in sums.items() if count} == {
-        each.spec["day"]: each.file_count for each in query.partitions(kept, table.at(), shown)
+        each.spec["day"]: each.file_count for each in listed_partitions(kept, table.at(), shown)
     }
 
 

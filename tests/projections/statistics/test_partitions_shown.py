@@ -6,7 +6,7 @@ import pytest
 
 from ledger import AddColumn, DropColumn, RenameColumn, Schema, SchemaChange
 from ledger.transforms import day, identity
-from projections.statistics.query import PartitionRendering
+from projections.statistics.partition_rendering import PartitionRendering
 from tests.lakes import lake_on, memory
 
 WAS = {

@@ -24,7 +24,7 @@ from projections.paimon import statistics_from_json
 from projections.paimon.statistics_file import PAIMON
 from projections.statistics import Kept
 from projections.statistics.analyze import Analysis
-from projections.statistics.questions import document, every_snapshot, snapshot_statistics
+from projections.statistics.partition_views import document, every_snapshot, snapshot_statistics
 from tests.lakes import lake_on, memory
 from tests.projections.iceberg.older_logs import record_file
 from tests.projections.statistics.publishing import a_file, a_table
@@ -73,6 +73,21 @@ def test_an_analyze_snapshot_names_what_was_found_out_about_the_one_before() -> 
     projected = json.loads(outputs_of(handle_of(table)).read("snapshot/snapshot-2") or b"")
     assert (projected["commitKind"], projected["statistics"]) == ("ANALYZE", snapshot.statistics)
     assert paimon.verify(handle_of(table)).is_empty
+
+
+def test_a_distinct_count_is_published_with_bounds_and_nulls_or_not_at_all() -> None:
+    table = a_table()
+    table.append([counted("a", "2024-01-01", 3, 9, nulls=2)])
+    ids = {each.name: each.id for each in table.state.schema.fields}
+    distinct = {ids["id"]: 4, ids["day"]: 1, ids["name"]: 3}
+
+    found = publish_paimon.table_statistics(handle_of(table), table.at(), 1, distinct).columns
+
+    assert (found["id"].distinct_count, found["id"].null_count) == (4, 2)
+    assert (found["id"].min, found["id"].max) == ("3", "9")
+    # Spark's cost model needs no bounds of a text, and takes a date without them for NULL.
+    assert (found["name"].distinct_count, found["name"].min) == (3, None)
+    assert "day" not in found
 
 
 def test_what_was_analysed_is_not_analysed_again_until_something_changes() -> None:

@@ -9,7 +9,6 @@ import pytest
 from msgspec.structs import replace
 
 from ledger import FileChange, InvalidInputError, Schema, SetOption, SnapshotPlan, Table
-from ledger.stores import LocalStore
 from ledger.table_handle import handle_of
 from ledger.transforms import day, hour, month, year
 from projections.statistics import Kept
@@ -19,7 +18,6 @@ from tests.lakes import lake_on, memory
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
 
 DAY = 86_400_000
 TRANSFORMS = {"year": year, "month": month, "day": day, "hour": hour}
@@ -238,17 +236,6 @@ def test_a_table_without_files_has_no_answers() -> None:
 def test_files_of_no_size_are_rejected_as_a_target() -> None:
     with pytest.raises(InvalidInputError, match="give at least 1"):
         Thresholds(now_millis=0, target_file_size=0)
-
-
-def test_an_answer_is_a_dataframe_of_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
-    from projections.statistics.spark_job import asked as asked_of_spark
-
-    table = a_table(LocalStore(tmp_path))
-    bounds = Thresholds(now_millis=(FIRST_DAY + 10) * DAY)
-
-    found = asked_of_spark(table, "growth", bounds, spark=spark)
-
-    assert [row.asDict() for row in found.collect()] == asked(table, "growth")
 
 
 @pytest.mark.parametrize("question", get_args(Question))

@@ -10,9 +10,11 @@ import pytest
 from ledger import Table, UnsupportedError
 from ledger.table_handle import handle_of
 from projections.paimon.served_partitions import read_partitions
-from projections.statistics import compute, query
+from projections.statistics import query, refresh
 from projections.statistics.engine_listed import EngineListedStatistics, merges_rows
+from projections.statistics.partition_rendering import paimon_rendering_of
 from tests.projections.rest.application import Application, application
+from tests.projections.statistics.lives import listed_partitions
 from tests.pypaimon_or_skip import needs_pypaimon
 
 needs_pypaimon()
@@ -48,7 +50,7 @@ def test_partitions_of_stats_are_those_of_the_api(app: Application) -> None:
     kept = EngineListedStatistics(handle_of(table), at)
     counted = {
         tuple(each.spec.values()): (each.record_count, each.file_size_in_bytes, each.file_count)
-        for each in query.partitions(kept, at, query.paimon_rendering_of(at))
+        for each in listed_partitions(kept, at, paimon_rendering_of(at))
     }
     listed = read_partitions(
         handle_of(table),
@@ -62,9 +64,9 @@ def test_partitions_of_stats_are_those_of_the_api(app: Application) -> None:
     assert [each.record_count for each in query.totals(kept, at)] == [3, 5, 3]
 
 
-def test_spark_does_not_count_what_only_manifests_list(app: Application) -> None:
+def test_nothing_is_kept_of_what_only_manifests_list(app: Application) -> None:
     with pytest.raises(UnsupportedError, match="manifests"):
-        compute(orders(app))
+        refresh(handle_of(orders(app)).log)
 
 
 def test_rows_that_engines_merge_are_not_exact(app: Application) -> None:
