@@ -31,9 +31,11 @@ from ledger.log.layout import SEGMENT_LENGTH, Layout
 from ledger.table_handle import handle_of
 from projections.source import register
 from projections.source.columns import spark_ddl
-from projections.source.data_source import VERSIONS_PER_PARTITION, scan_rows
-from projections.source.span_reading import LogScan, SpanEnd, begin_task
+from projections.source.read_options import VERSIONS_PER_PARTITION
+from projections.source.span_reading import LogScan, SpanEnd
 from projections.source.view import view_of
+from projections.source.view_reading import scan_rows
+from projections.spark_tasks import clear_archive_importers
 from projections.statistics.session import spark_session
 
 if TYPE_CHECKING:
@@ -152,7 +154,7 @@ class ReadyReader(DataSourceReader):
         """Yield the rows of one task."""
         import pyarrow as pa
 
-        begin_task()
+        clear_archive_importers()
         left = partition.value
         while left:
             for batch in pa.ipc.open_stream(pa.memory_map(self._file)):

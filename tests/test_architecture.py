@@ -323,7 +323,12 @@ def test_what_lies_loose_is_what_a_user_holds() -> None:
 
 
 PUBLIC = ("ledger.ledger", "ledger.table", "ledger.table_branch", "ledger.table_at")
-OPENED_LIKE_USERS = ("ledger.cli", "projections.statistics", "projections.source")
+OPENED_LIKE_USERS = (
+    "ledger.cli",
+    "projections.statistics",
+    "projections.source",
+    "projections.spark_tasks",
+)
 """Commands, statistics and the Spark source: they open ledgers as users do."""
 NAMED_BY_SIGNATURES = {
     "ledger.log.request": {"Appended", "CommitOptions", "NowMillis", "now_millis"},

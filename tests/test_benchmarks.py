@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks import (
     audit,
+    catalog_feed,
     commit_kinds,
     commit_latency,
     contention,
@@ -83,6 +84,13 @@ def test_what_follows_is_measured_and_gets_there(tmp_path: Path) -> None:
     report = following.run(str(tmp_path), {}, [following.Load("a few", 0.05, 100)], pairs=1)
     assert report.fingerprint == "behind=[0, 0, 0]"
     assert report.value("a few: commits") >= 1
+
+
+def test_the_feed_of_many_tables_is_measured(tmp_path: Path) -> None:
+    report = catalog_feed.run(tmp_path, (10, 200), repeats=2, commits=3)
+    assert report.value("200 tables: nothing new, requests") <= catalog_feed.MOST_REQUESTS
+    assert report.value("200 tables: longest offset") <= catalog_feed.MOST_BYTES
+    assert report.value("a commit, announced, median") > 0
 
 
 def test_open_table_meets_the_longest_tail(tmp_path: Path) -> None:

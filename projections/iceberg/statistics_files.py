@@ -49,8 +49,9 @@ from projections.iceberg.position import Names
 from projections.materialising import outputs_of
 from projections.statistics.column_history import decompress_sketch
 from projections.statistics.definition import DELETION_VECTORS
+from projections.statistics.partition_rendering import Instant
 from projections.statistics.publishing import Published
-from projections.statistics.query import Instant, partition_sums
+from projections.statistics.query import partition_sums
 from projections.statistics.tile_rows import Kept
 
 if TYPE_CHECKING:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from projections.source.sink import ledger_sink
+from projections.source.row_distribution import distribute, write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["ledger_sink", "register"]
+__all__ = ["distribute", "register", "write"]
 
 
 def register(spark: SparkSession) -> None:

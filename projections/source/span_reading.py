@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import gc
-import sys
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
-from zipimport import zipimporter
+from collections.abc import Iterator
+from typing import Generic, NamedTuple, TypeVar
 
-import msgspec
-from attrs import field, frozen
+from attrs import frozen
 from msgspec import UNSET, DecodeError, Raw, UnsetType
 
 from ledger.events import TableEvent
@@ -19,73 +14,13 @@ from ledger.events.commit import Commit, Transaction
 from ledger.events.snapshots import RolledBack, SnapshotEvent
 from ledger.files.change_lists import event_files
 from ledger.history.older import TableLog
-from ledger.ledger import Ledger
-from ledger.ledger import open as open_ledger
 from ledger.log.layout import SEGMENT_LENGTH
 from ledger.log.replay import START, Position
 from ledger.model.errors import DamagedLogError, InvalidInputError, UnsupportedError
 from ledger.model.file_change import FileChange
-from ledger.model.names import Identifier
-from ledger.opening.context import TableSetting
 from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
-from ledger.stores import client_options, open_store
-from ledger.stores.wrappers import Trust, with_trust
-from ledger.table_handle import TableHandle, handle_of
-from projections.source.columns import Column, arrow_schema
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
-@frozen
-class LedgerLocation:
-    """Location of a ledger, and the options of its storage client."""
-
-    url: str
-    storage_options: Mapping[str, Any] = field(factory=dict, hash=False)
-    trust: Trust = "all"
-
-    def open(self) -> Ledger:
-        """Return a new handle of the ledger.
-
-        Raises:
-            NotFoundError: There is no ledger at the URL.
-            DamagedLogError: The ledger's root file is missing.
-        """
-        lake = open_ledger(self.url, self.storage_options, trust=self.trust)
-        handle_of(lake).refuse_missing()
-        return lake
-
-    def setting(self) -> TableSetting:
-        """Return the setting that handles of its tables share; one client per process."""
-        options = msgspec.json.encode(dict(self.storage_options), order="sorted")
-        return _shared_setting(self.url, options, self.trust)
-
-
-@lru_cache(maxsize=16)
-def _shared_setting(url: str, options: bytes, trust: Trust) -> TableSetting:
-    given: dict[str, Any] = msgspec.json.decode(options)
-    return TableSetting(
-        store=with_trust(open_store(url, given), trust),
-        storage_options=client_options(url, given),
-        author="",
-        trust=trust,
-    )
-
-
-@frozen
-class TablePlace:
-    """Location of a table's stream in a ledger, and its name for messages."""
-
-    identifier: str
-    table_id: str
-    path: str
-
-    def open(self, root: LedgerLocation) -> TableHandle:
-        """Return its handle, without reading the catalog."""
-        database, _, name = self.identifier.partition(".")
-        return TableHandle(Identifier(database, name), self.path, root.setting())
+from projections.spark_tasks import LedgerLocation, TablePlace
 
 
 @frozen
@@ -264,105 +199,3 @@ def _refuse_foreign_manifests(event: SnapshotEvent) -> None:
             f"{event.delta_manifest_list}: its files are not in the log. Read the views commits, "
             "events, columns or snapshots, or a range of versions without it"
         )
-
-
-Row = tuple[Any, ...]
-Arrays = Sequence[Any]
-"""The columns of some rows, as Arrow arrays."""
-
-MOST_ROWS = 8_192
-MOST_CHARACTERS = 8_000_000
-"""Limit of a batch, besides that of rows; both keep an executor's memory in megabytes."""
-
-
-def rows_to_batches(
-    rows: Iterable[Row], columns: Sequence[Column], constants: Sequence[Any] = ()
-) -> Iterator[pa.RecordBatch]:
-    """Yield rows as record batches.
-
-    Args:
-        rows: The values of the columns after those of `constants`.
-        columns: All columns.
-        constants: Values of the first columns, the same in every row.
-
-    Example:
-        >>> [each.num_rows for each in rows_to_batches([("a",), ("b",)], [Column("x", "string")])]
-        [2]
-    """
-    schema = arrow_schema(columns)
-    texts = [
-        place - len(constants)
-        for place, each in enumerate(columns)
-        if each.kind == "string" and place >= len(constants)
-    ]
-    gathered: list[Row] = []
-    weight = 0
-    for row in rows:
-        gathered.append(row)
-        for place in texts:
-            text = row[place]
-            if text is not None:
-                weight += len(text)
-        if len(gathered) >= MOST_ROWS or weight >= MOST_CHARACTERS:
-            yield _batch_of_rows(gathered, schema, constants)
-            gathered, weight = [], 0
-    if gathered:
-        yield _batch_of_rows(gathered, schema, constants)
-
-
-def arrays_to_batches(
-    chunks: Iterable[Arrays], columns: Sequence[Column], constants: Sequence[Any] = ()
-) -> Iterator[pa.RecordBatch]:
-    """Yield the arrays of some rows each as record batches; see `rows_to_batches`."""
-    schema = arrow_schema(columns)
-    for chunk in chunks:
-        yield _batch_of_arrays(chunk, schema, constants)
-
-
-def _batch_of_rows(rows: list[Row], schema: pa.Schema, constants: Sequence[Any]) -> pa.RecordBatch:
-    import pyarrow as pa
-
-    own = list(schema)[len(constants) :]
-    values = zip(zip(*rows, strict=True), own, strict=True)
-    return _batch_of_arrays(
-        [pa.array(each, found.type) for each, found in values], schema, constants
-    )
-
-
-def _batch_of_arrays(arrays: Arrays, schema: pa.Schema, constants: Sequence[Any]) -> pa.RecordBatch:
-    import pyarrow as pa
-
-    count = len(arrays[0])
-    same = [
-        pa.repeat(pa.scalar(each, field.type), count)
-        for each, field in zip(constants, schema, strict=False)
-    ]
-    return pa.RecordBatch.from_arrays([*same, *arrays], schema=schema)
-
-
-def begin_task() -> None:
-    """Avoid work that Spark or Python would otherwise repeat at every task."""
-    clear_archive_importers()
-    _freeze_loaded_objects()
-
-
-def clear_archive_importers() -> None:
-    """Clear Python's importers of archives; imported modules stay.
-
-    Before every task Spark invalidates Python's import caches. Up to Python 3.11 each importer of
-    an archive then reads the archive's directory again, and a worker has one for each package of
-    Spark's: a fifth of a second per task. They are a cache, and recreated when needed.
-    """
-    for path, importer in list(sys.path_importer_cache.items()):
-        if isinstance(importer, zipimporter):
-            del sys.path_importer_cache[path]
-
-
-@cache
-def _freeze_loaded_objects() -> None:
-    """Exclude existing objects from garbage collection before the first task.
-
-    Spark's libraries are some hundred thousand permanent objects. Scanning them repeatedly takes an
-    eighth of the time in which a worker reads a log.
-    """
-    gc.freeze()

@@ -6,9 +6,9 @@ from typing import Any
 
 from ledger import Table
 from ledger.table_handle import handle_of
-from projections.source.data_source import scan_rows
 from projections.source.span_reading import LogScan, SpanEnd, version_ranges
 from projections.source.view import view_of
+from projections.source.view_reading import scan_rows
 
 Rows = list[dict[str, Any]]
 

@@ -6,8 +6,9 @@ import pytest
 
 from ledger import Identifier, InvalidInputError, InvalidNameError
 from ledger.model import TimestampInstant, VersionInstant
+from projections.source.bounds import Bounds, Operator
 from projections.source.columns import Column, spark_ddl
-from projections.source.data_source import Bounds, Operator, ReadOptions, TableSelection
+from projections.source.read_options import ReadOptions, TableSelection
 from projections.source.span_reading import version_ranges
 
 A_MOMENT = datetime(2024, 1, 1, tzinfo=UTC)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import AnalysisException
 
-from ledger import Ledger, NotFoundError, RenameColumn, SetOption
-from projections.source import ledger_sink, register
+from ledger import Ledger, RenameColumn, SetOption
+from projections.source import register
 from projections.source.view import VIEWS
 from tests.lakes import data_file
 from tests.projections.source.folders import a_table_of, lake_in, options
@@ -184,8 +184,9 @@ def test_a_mistyped_path_is_an_error_of_streams_too(
     wrong = mistyped(tmp_path)
     with pytest.raises(AnalysisException, match=f"there is no ledger at file://{wrong}"):
         followed(registered, wrong, "*")
-    with pytest.raises(NotFoundError, match=f"there is no ledger at file://{wrong}"):
-        ledger_sink(str(wrong), "shop.orders", commit_user="me")(registered.range(1), 0)
+    writer = registered.range(1).write.format("ledger").option("table", "shop.orders")
+    with pytest.raises(AnalysisException, match=f"there is no ledger at file://{wrong}"):
+        writer.mode("append").save(str(wrong))
     assert not wrong.exists()
 
 

@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 
 from ledger import InvalidInputError, Table, UpgradeRequiredError
 from ledger.table_handle import handle_of
-from projections.source.data_source import ReadOptions, columns_of, scan_rows
+from projections.source.read_options import ReadOptions
+from projections.source.span_planning import columns_of
 from projections.source.span_reading import LogScan, SpanEnd
 from projections.source.view import VIEWS, view_of
+from projections.source.view_reading import scan_rows
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.projections.source.folders import a_table_of, lake_in
 from tests.projections.source.reading_all import rows_of

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ledger.stores import LocalStore
-from projections.source.data_source import Bounds, spans
+from projections.source.bounds import Bounds
+from projections.source.span_planning import spans
 from tests.log.long_logs import ROOT, long_log
 from tests.projections.source.test_planning import asked
 

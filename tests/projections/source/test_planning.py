@@ -8,15 +8,12 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from ledger import DamagedLogError, NotFoundError, Schema
-from projections.source.data_source import (
-    Bounds,
-    LedgerDataSource,
-    ReadOptions,
-    columns_of,
-    read,
-    spans,
-)
+from projections.source.bounds import Bounds
+from projections.source.data_source import LedgerDataSource
+from projections.source.read_options import ReadOptions
+from projections.source.span_planning import columns_of, spans
 from projections.source.view import VIEWS
+from projections.source.view_reading import read
 from tests.lakes import data_file
 from tests.projections.source.folders import a_table_of, lake_in, options
 

@@ -23,8 +23,9 @@ from ledger import (
 from ledger.events import SnapshotCommitted, TableEvent
 from ledger.model import format_type, paths_of
 from ledger.table_handle import handle_of
+from projections.source.column_rows import schema_rows, walk_fields
 from projections.source.span_reading import LogScan, SpanEnd, TransactionStep
-from projections.source.view import VIEWS, schema_rows, view_of, walk_fields
+from projections.source.view import VIEWS, view_of
 from tests.histories import random_changes, start_schema
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders
 from tests.projections.source.reading_all import rows_of

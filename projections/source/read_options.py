@@ -1,0 +1,252 @@
+"""Options of a read of the data source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Literal, cast, get_args
+
+import msgspec
+from attrs import frozen
+
+from ledger.log.layout import CHECKPOINT_INTERVAL, SEGMENT_LENGTH
+from ledger.model.errors import InvalidInputError
+from ledger.model.instant import (
+    Instant,
+    TimestampInstant,
+    instant_from_arguments,
+    parse_iso_datetime,
+)
+from ledger.model.messages import name_hint
+from ledger.model.names import Identifier
+from ledger.stores.wrappers import Trust
+from projections.source.commit_feed import Starting
+from projections.source.view import View, view_of
+from projections.spark_tasks import LedgerLocation
+
+Filters = Literal["checked", "pushed"]
+
+VERSIONS_PER_PARTITION = 8 * SEGMENT_LENGTH
+"""Default number of commits per task; large compared with the cost of starting a task."""
+
+_OPTIONS = (
+    "path",
+    "table",
+    "view",
+    "version",
+    "timestamp",
+    "snapshot",
+    "tag",
+    "versionsPerPartition",
+    "startingOffsets",
+    "maxCommitsPerTrigger",
+    "filters",
+    "columns",
+    "storageOptions",
+    "trust",
+)
+_KNOWN = {each.lower(): each for each in _OPTIONS}
+
+
+@frozen
+class TableSelection:
+    """Selected tables: one by its full name, all of a database (`shop.*`), or all (`*`)."""
+
+    pattern: str
+
+    @property
+    def is_one(self) -> bool:
+        """Return whether the pattern names a single table."""
+        return not self.pattern.endswith("*")
+
+    def has(self, identifier: Identifier) -> bool:
+        """Return whether a table is selected.
+
+        Example:
+            >>> TableSelection("shop.*").has(Identifier("shop", "orders"))
+            True
+        """
+        return self.pattern in ("*", f"{identifier.database}.*", str(identifier))
+
+
+@frozen
+class ReadOptions:
+    """Options of a read.
+
+    Attributes:
+        root: The ledger.
+        tables: The tables.
+        view: The view of them.
+        instant: The instant to read up to; None for now.
+        versions_per_partition: Number of commits per task.
+        starting: Start of a new stream.
+        most_commits: Number of commits that a trigger of a stream reads, at most; None for all.
+        filters: Whether a query's filters may decide which commits are read.
+        names: The columns to return, in this order; None for all.
+    """
+
+    root: LedgerLocation
+    tables: TableSelection
+    view: View
+    instant: Instant | None = None
+    versions_per_partition: int = VERSIONS_PER_PARTITION
+    starting: Starting = "earliest"
+    most_commits: int | None = None
+    filters: Filters = "checked"
+    names: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> ReadOptions:
+        """Return the parsed options; their names are case-insensitive.
+
+        Args:
+            options: `path` (the ledger's root), `table`, and those of the package's docstring.
+
+        Raises:
+            InvalidInputError: One is missing, unknown, or invalid.
+            InvalidNameError: `table` is no table's name.
+        """
+        given = _without_catalog_properties(options)
+        unknown = sorted(given.keys() - _KNOWN.keys())
+        if unknown:
+            raise InvalidInputError(
+                f"there is no option {unknown[0]!r}; {name_hint(unknown[0], _OPTIONS)}"
+            )
+        url = given.get("path", "")
+        if not url:
+            raise InvalidInputError("no ledger is given; give its root: .load(URL)")
+        if url.startswith("memory:"):
+            raise InvalidInputError(
+                f"{url} exists in one process alone, and Spark reads in others: keep the ledger "
+                "in a folder or a bucket"
+            )
+        tables = _parse_tables(given.get("table", ""))
+        return cls(
+            root=LedgerLocation(
+                url,
+                _parse_storage_options(given.get("storageoptions", "{}")),
+                _parse_trust(given.get("trust", "all")),
+            ),
+            tables=tables,
+            view=view_of(given.get("view", "events")),
+            instant=_parse_instant(given, tables),
+            versions_per_partition=_parse_span_length(given),
+            starting=_parse_starting_offsets(given.get("startingoffsets", "earliest")),
+            most_commits=_parse_most_commits(given),
+            filters=_parse_filters(given.get("filters", "checked")),
+            names=_parse_names(given["columns"]) if "columns" in given else None,
+        )
+
+
+_CATALOG_PROPERTIES = frozenset({"location", "owner", "provider", "comment", "external"})
+"""Properties of a table of Spark's catalog, which it passes to the source as if they were given."""
+
+_REPEATED = "option."
+"""Prefix of the names by which Spark's catalog passes each option of a table once more."""
+
+
+def _without_catalog_properties(options: Mapping[str, str]) -> dict[str, str]:
+    """Return options by their names in lower case, without what Spark's catalog adds to them."""
+    given = {name.lower(): str(value) for name, value in options.items()}
+    if "provider" not in given:
+        return given
+    return {
+        name: value
+        for name, value in given.items()
+        if name not in _CATALOG_PROPERTIES
+        and not (name.startswith(_REPEATED) and name.removeprefix(_REPEATED) in given)
+    }
+
+
+def _parse_tables(pattern: str) -> TableSelection:
+    if not pattern:
+        raise InvalidInputError(
+            'no table is given; give .option("table", "DATABASE.TABLE"), "DATABASE.*" or "*"'
+        )
+    if pattern != "*":
+        Identifier.parse(f"{pattern[:-1]}any" if pattern.endswith(".*") else pattern)
+    return TableSelection(pattern)
+
+
+def _parse_instant(given: Mapping[str, str], tables: TableSelection) -> Instant | None:
+    instant = instant_from_arguments(
+        version=_parse_integer(given, "version"),
+        timestamp=_parse_timestamp(given["timestamp"]) if "timestamp" in given else None,
+        snapshot=_parse_integer(given, "snapshot"),
+        tag=given.get("tag"),
+    )
+    if instant is not None and not tables.is_one and not isinstance(instant, TimestampInstant):
+        raise InvalidInputError(
+            f"{instant} differs between tables; for {tables.pattern} give a timestamp"
+        )
+    return instant
+
+
+def _parse_integer(given: Mapping[str, str], name: str) -> int | None:
+    text = given.get(name.lower())
+    if text is None:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidInputError(f"option {name} is {text!r}; give a whole number") from None
+
+
+def _parse_timestamp(text: str) -> datetime | int:
+    try:
+        return int(text) if text.lstrip("-").isdigit() else parse_iso_datetime(text)
+    except ValueError:
+        raise InvalidInputError(
+            f"option timestamp is {text!r}; give Unix milliseconds, or ISO 8601 with a time zone"
+        ) from None
+
+
+def _parse_span_length(given: Mapping[str, str]) -> int:
+    found = _parse_integer(given, "versionsPerPartition")
+    if found is None:
+        return VERSIONS_PER_PARTITION
+    if found < 1:
+        raise InvalidInputError(f"option versionsPerPartition is {found}; give at least 1")
+    # Rounded up, so that every task's fold starts at a checkpoint.
+    return -(-found // CHECKPOINT_INTERVAL) * CHECKPOINT_INTERVAL
+
+
+def _parse_most_commits(given: Mapping[str, str]) -> int | None:
+    found = _parse_integer(given, "maxCommitsPerTrigger")
+    if found is not None and found < 1:
+        raise InvalidInputError(f"option maxCommitsPerTrigger is {found}; give at least 1")
+    return found
+
+
+def _parse_starting_offsets(text: str) -> Starting:
+    if text.lower() not in ("earliest", "latest"):
+        raise InvalidInputError(f"option startingOffsets is {text!r}; give earliest or latest")
+    return cast("Starting", text.lower())
+
+
+def _parse_filters(text: str) -> Filters:
+    if text.lower() not in ("checked", "pushed"):
+        raise InvalidInputError(f"option filters is {text!r}; give checked or pushed")
+    return cast("Filters", text.lower())
+
+
+def _parse_names(text: str) -> tuple[str, ...]:
+    names = tuple(each.strip() for each in text.split(","))
+    if not all(names) or len({*names}) < len(names):
+        raise InvalidInputError(
+            f"option columns is {text!r}; give names of columns, each once, separated by commas"
+        )
+    return names
+
+
+def _parse_trust(text: str) -> Trust:
+    if text.lower() not in get_args(Trust):
+        raise InvalidInputError(f"option trust is {text!r}; give all or log")
+    return cast("Trust", text.lower())
+
+
+def _parse_storage_options(text: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise InvalidInputError(f"option storageOptions is no JSON object: {error}") from error
