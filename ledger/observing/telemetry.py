@@ -157,6 +157,12 @@ LOG_EVENTS: Final[Mapping[str, LogEventKind]] = {
     "checkpoint_failed": LogEventKind(
         "warning", "a checkpoint could not be saved", ("root", "version", "error")
     ),
+    "announcing_failed": LogEventKind(
+        "warning",
+        "commits could not be announced in the activity index, so that feeds find them later; "
+        "logged once",
+        ("root", "error"),
+    ),
     "merging_failed": LogEventKind("warning", "indexes could not be merged", ("root", "error")),
     "segment_skipped": LogEventKind("warning", "a segment could not be written", ("file", "error")),
     "segment_passed_over": LogEventKind(

@@ -80,7 +80,7 @@ def test_rows_are_one_snapshot_whose_files_a_task_and_partition_has_one_of(
     assert len(table.at().files) == 4
     assert {each.partition for each in table.at().files} == {("2024-01-01",), ("2024-01-02",)}
     assert table.state.last_snapshot_id == 1
-    *_, entry = table.entries()
+    entry, *_ = table.entries()
     assert (entry.transaction.author, entry.transaction.message) == ("ada", "the first")
     folder = table.location.removeprefix("file://")
     described = table.data_files([f"{folder}/data"])
