@@ -15,7 +15,7 @@ from tests.projections.source.folders import a_table_of, lake_in, options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 
 @pytest.fixture
