@@ -167,7 +167,16 @@ def parse_partition_values(text: str) -> dict[str, PartitionValue]:
         condition = sqlglot.parse_one(text, dialect="spark")
     except sqlglot.errors.SqlglotError as error:
         raise _condition_error(text) from error
-    return dict(_parse_equality(each, text) for each in _conjuncts(condition))
+    values: dict[str, PartitionValue] = {}
+    for each in _conjuncts(condition):
+        name, value = _parse_equality(each, text)
+        if name in values:
+            raise InvalidInputError(
+                f"{excerpt(text)} names {name} twice, and a partition has one value of it; name "
+                "each partition key once"
+            )
+        values[name] = value
+    return values
 
 
 def _condition_error(text: str) -> InvalidInputError:

@@ -12,10 +12,11 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import functions as F
 
 import ledger
-from ledger import DataField, Ledger, Schema, Table
+from ledger import DataField, InvalidInputError, Ledger, Schema, Table
 from ledger.model.types import DataType, LocalZonedTimestampType, RowType, TimestampType
 from ledger.transforms import bucket, day, identity
 from projections.source import distribute, register, write
+from projections.source.write_options import parse_partition_values
 from tests.projections.source.folders import lake_in
 from tests.stores.servers.buckets import S3Server, root
 
@@ -110,7 +111,7 @@ def test_overwrites_replace_the_table_named_partitions_or_those_that_get_rows(
     assert len(rows_in(table)) == 2
 
 
-def test_a_dynamic_overwrite_after_the_spec_changed_replaces_older_files_too(
+def test_a_dynamic_overwrite_is_rejected_where_an_older_spec_cannot_decide(
     registered: SparkSession, tmp_path: Path
 ) -> None:
     lake = a_target(tmp_path, identity("day"))
@@ -223,6 +224,11 @@ def test_a_condition_that_names_no_partition_is_rejected(
     lake = a_target(tmp_path, identity("day"))
     with pytest.raises(AnalysisException, match="is no condition on partitions"):
         writer_of(rows_of(registered, 0, 1), replaceWhere=text).mode("overwrite").save(lake.url)
+
+
+def test_a_key_that_is_named_twice_replaces_no_partition() -> None:
+    with pytest.raises(InvalidInputError, match="names day twice"):
+        parse_partition_values("day = '2024-01-01' AND day = '2024-01-02'")
 
 
 def test_a_table_whose_rows_are_merged_is_rejected(
