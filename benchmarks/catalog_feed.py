@@ -88,11 +88,15 @@ def _once(many: ManyTables, work: Callable[[], object]) -> tuple[float, int]:
 
 
 def _commits(folder: Path, commits: int) -> Iterator[Figure]:
-    tables = {
-        "announced": _table(folder / "announced", ActivityWriter()),
-        "not announced": _table(folder / "not", NoActivity()),
+    lakes = {
+        "announced": _lake(folder / "announced", ActivityWriter()),
+        "not announced": _lake(folder / "not", NoActivity()),
     }
-    times = many_in_turn({name: _committing(table) for name, table in tables.items()}, commits)
+    cases = {name: _committing(lake.table("shop.orders")) for name, lake in lakes.items()}
+    times = many_in_turn(cases, commits)
+    for lake in lakes.values():
+        # Before the folder is removed.
+        lake.close()
     for name, each in times.items():
         yield Figure(f"a commit, {name}, median", each.median_ns / 1e6, "ms")
     pairs = zip(times["announced"].samples, times["not announced"].samples, strict=True)
@@ -100,12 +104,13 @@ def _commits(folder: Path, commits: int) -> Iterator[Figure]:
     yield Figure("a commit, announced / not announced", ratio, "x", at_most=TIMES_NONE)
 
 
-def _table(folder: Path, activity: ActivityWriter) -> Table:
+def _lake(folder: Path, activity: ActivityWriter) -> Ledger:
     store = open_store(str(folder), {})
     lake = Ledger(LedgerHandle(TableSetting(store, {}, "bench", activity=activity)))
     lake.init()
     lake.create_database("shop")
-    return lake.create_table("shop.orders", {"id": "BIGINT"})
+    lake.create_table("shop.orders", {"id": "BIGINT"})
+    return lake
 
 
 def _committing(table: Table) -> Callable[[int], object]:
