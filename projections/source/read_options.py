@@ -106,7 +106,7 @@ class ReadOptions:
             InvalidInputError: One is missing, unknown, or invalid.
             InvalidNameError: `table` is no table's name.
         """
-        given = _without_catalog_properties(options)
+        given = {name.lower(): str(value) for name, value in options.items()}
         unknown = sorted(given.keys() - _KNOWN.keys())
         if unknown:
             raise InvalidInputError(
@@ -136,26 +136,6 @@ class ReadOptions:
             filters=_parse_filters(given.get("filters", "checked")),
             names=_parse_names(given["columns"]) if "columns" in given else None,
         )
-
-
-_CATALOG_PROPERTIES = frozenset({"location", "owner", "provider", "comment", "external"})
-"""Properties of a table of Spark's catalog, which it passes to the source as if they were given."""
-
-_REPEATED = "option."
-"""Prefix of the names by which Spark's catalog passes each option of a table once more."""
-
-
-def _without_catalog_properties(options: Mapping[str, str]) -> dict[str, str]:
-    """Return options by their names in lower case, without what Spark's catalog adds to them."""
-    given = {name.lower(): str(value) for name, value in options.items()}
-    if "provider" not in given:
-        return given
-    return {
-        name: value
-        for name, value in given.items()
-        if name not in _CATALOG_PROPERTIES
-        and not (name.startswith(_REPEATED) and name.removeprefix(_REPEATED) in given)
-    }
 
 
 def _parse_tables(pattern: str) -> TableSelection:
