@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 ALONE = 1_000_000
 """Number of new entries above which a table is divided among all executors."""
 
-_TABLES_A_TASK = 4
+_TABLES_A_TASK = 16
 _TABLES_A_GROUP = 1024
 """Number of tables after which progress is reported."""
 
