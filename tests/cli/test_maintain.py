@@ -11,6 +11,8 @@ from ledger import FileChange, SetOption, Table
 from ledger import open as open_ledger
 from ledger.files import store_changes
 from ledger.log import now_millis
+from ledger.log.request import fresh_id
+from ledger.model.attempt_files import attempt_entry_name, new_row_file_name
 from ledger.stores import LocalStore
 from ledger.table_handle import handle_of
 
@@ -131,3 +133,30 @@ def test_old_announcements_and_old_positions_of_feeds_are_removed(
         f"feeds/{days[400]:%Y%m%d}-{uid}.json",
     ]
     assert "1 x positions of a feed" not in shop("maintain").out
+
+
+def test_data_files_of_failed_writes_go_after_eight_days_and_named_ones_stay(
+    shop: Run, orders: Table, tmp_path: Path
+) -> None:
+    folder = tmp_path / "lake" / handle_of(orders).path
+    names = [new_row_file_name(now_millis() - age * DAY, fresh_id()) for age in (11, 11, 7)]
+    paths = [f"data/job-1/day=2013-01-01/{each}" for each in names]
+    for each in paths:
+        (folder / each).parent.mkdir(parents=True, exist_ok=True)
+        (folder / each).write_bytes(b"rows")
+    days = [attempt_entry_name("job-1", now_millis() - age * DAY) for age in (11, 7)]
+    entries = [f"_ledger/attempts/{each}" for each in days]
+    (folder / "_ledger" / "attempts").mkdir()
+    for each in entries:
+        (folder / each).write_bytes(b"{}\n")
+    # A spelling of the first file by which another client may have named it.
+    orders.append([_file(f"{orders.location}/{paths[0]}".removesuffix(".parquet"))])
+
+    planned = shop("maintain", "--dry-run", "--output", "json").document["removed"]
+    kinds = {(each["kind"], each["file"].rpartition("/")[2]) for each in planned}
+    assert {each for each in kinds if each[0] in {"rows", "attempt"}} == {("rows", names[1])}
+    assert all((folder / each).exists() for each in (*paths, *entries))
+    assert "removed: 1 x a data file of a failed write" in shop("maintain").out
+
+    assert [(folder / each).exists() for each in paths] == [True, False, True]
+    assert all((folder / each).exists() for each in entries)
