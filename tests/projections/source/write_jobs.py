@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +86,7 @@ def session(work: Work) -> SparkSession:
 def slowed(rows: DataFrame) -> DataFrame:
     """Return the rows, each task of which takes some tenths of a second, so that kills hit it."""
 
-    def wait(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def wait(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         for batch in batches:
             time.sleep(0.04)
             yield batch
