@@ -275,4 +275,4 @@ _BEGINNINGS: dict[_Form, Callable[[str], set[str]]] = {
     _java_local_date_time: _first_day,
     _sql_timestamp: _first_day,
 }
-"""How the values begin that a form gives a text."""
+"""By form, a function from a text to the beginnings of the values that the form shows so."""

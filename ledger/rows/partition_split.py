@@ -128,8 +128,6 @@ class PartitionSplit:
 
         path = next(path for path, each in paths_of(self.schema) if each == source_id)
         column: Any = rows[path[0]].combine_chunks()
-        if isinstance(column, pa.ChunkedArray):
-            column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([])
         for name in path[1:]:
             column = pc.struct_field(column, name)
         if isinstance(column, pa.ExtensionArray):

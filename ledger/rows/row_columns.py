@@ -8,7 +8,8 @@ type alone does not decide that, Arrow checks each value.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import frozen
 
@@ -20,6 +21,9 @@ from ledger.model.types.text import bare_type_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_INTEGER_DIGITS: Final = 20
+"""Decimal digits of the widest integers of Arrow."""
 
 
 @frozen
@@ -35,6 +39,10 @@ class ColumnMatch:
     found: pa.Schema
     schema: Schema
     table: str
+
+    @cached_property
+    def _wanted(self) -> pa.Schema:
+        return self.schema.to_arrow()
 
     @classmethod
     def of(cls, found: pa.Schema, schema: Schema, table: str) -> ColumnMatch:
@@ -71,7 +79,7 @@ class ColumnMatch:
         """
         import pyarrow as pa
 
-        wanted = self.schema.to_arrow()
+        wanted = self._wanted
         conversion = _Conversion(self.table, len(batch))
         members = _Members(batch.schema.names, batch.column, None)
         arrays = conversion.convert_members(
@@ -320,6 +328,10 @@ class _Conversion:
                     reason = "a time without zone, whose zone is unknown here"
                 raise self._type_error(array, wanted, path, reason)
             try:
+                if pa.types.is_integer(array.type) and pa.types.is_decimal(arrow_type):
+                    # Wide enough for any integer, so that values decide and not the type.
+                    scale = arrow_type.scale
+                    array = array.cast(pa.decimal256(_INTEGER_DIGITS + scale, scale))
                 array = array.cast(arrow_type)
             except pa.ArrowException as error:
                 raise self._type_error(array, wanted, path, str(error)) from error
@@ -377,7 +389,7 @@ def _is_convertible(found: pa.DataType, wanted: pa.DataType) -> bool:
         return bool(is_a.is_timestamp(wanted) and (found.tz is None) == (wanted.tz is None))
     if found == wanted:
         return True
-    kinds = (_is_text, _is_bytes, _is_date, _is_time, is_a.is_boolean)
+    kinds = (_is_text, _is_bytes, is_a.is_date, is_a.is_time, is_a.is_boolean)
     return any(both(found) and both(wanted) for both in kinds)
 
 
@@ -402,15 +414,3 @@ def _is_bytes(arrow_type: pa.DataType) -> bool:
         or view(arrow_type)
         or is_uuid
     )
-
-
-def _is_date(arrow_type: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_date(arrow_type))
-
-
-def _is_time(arrow_type: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_time(arrow_type))

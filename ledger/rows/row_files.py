@@ -132,16 +132,12 @@ def write_rows(target: RowTarget, batches: Iterable[pa.RecordBatch]) -> tuple[Fi
         files = _FileSet(target)
         cleanup.callback(files.discard)
         split = PartitionSplit(target.schema, target.spec)
-        match: ColumnMatch | None = None
         with _HeldRows(target.held_bytes) as held:
-            for batch in batches:
-                if match is None or not match.found.equals(batch.schema):
-                    match = ColumnMatch.of(batch.schema, target.schema, target.table)
-                if not batch.num_rows:
-                    continue
-                for partition, rows in split.divide(match.convert(batch)):
+            for chunk in _converted_chunks(target, batches):
+                for partition, rows in split.divide(chunk):
                     if files.takes(partition):
-                        files.write(partition, rows)
+                        # A slice would keep the whole chunk in memory until it is written.
+                        files.write(partition, rows if len(rows) == len(chunk) else _copy(rows))
                     else:
                         held.add(partition, rows)
             files.close()
@@ -152,6 +148,32 @@ def write_rows(target: RowTarget, batches: Iterable[pa.RecordBatch]) -> tuple[Fi
         files.sync_folders()
         cleanup.pop_all()
         return tuple(files.changes)
+
+
+def _converted_chunks(target: RowTarget, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Yield rows as the table's columns, many batches at once: each is divided by partition."""
+    import pyarrow as pa
+
+    match: ColumnMatch | None = None
+    gathered: list[pa.Table] = []
+    size = 0
+    for batch in batches:
+        if match is None or not match.found.equals(batch.schema):
+            match = ColumnMatch.of(batch.schema, target.schema, target.table)
+        if batch.num_rows:
+            gathered.append(match.convert(batch))
+            size += gathered[-1].nbytes
+        if size >= min(target.held_bytes // 4, _MOST_ROW_GROUP_BYTES) and gathered:
+            yield pa.concat_tables(gathered)
+            gathered, size = [], 0
+    if gathered:
+        yield pa.concat_tables(gathered)
+
+
+def _copy(rows: pa.Table) -> pa.Table:
+    import pyarrow as pa
+
+    return rows.take(pa.array(range(len(rows)), pa.int64()))
 
 
 @define
@@ -186,13 +208,13 @@ class _FileSet:
             if self._file is None:
                 self._file = self._open(partition)
             if self._file.write(rows.rename_columns(self._arrow.names)):
-                self._close_file()
+                self._finish(self._file, partition)
 
     def close(self) -> None:
         """Finish the open file; the next rows may be of any partition."""
         with reading(self._target.folder):
-            if self._file is not None:
-                self._close_file()
+            if self._file is not None and self._partition is not None:
+                self._finish(self._file, self._partition)
             self._partition = None
 
     def _open(self, partition: RowPartition) -> _OpenFile:
@@ -204,10 +226,8 @@ class _FileSet:
         sink = self._place.open(path, "wb")
         return _OpenFile(name, path, opened, sink, self._arrow, self._target.target_file_size)
 
-    def _close_file(self) -> None:
-        file, target, partition = self._file, self._target, self._partition
-        if file is None or partition is None:
-            return
+    def _finish(self, file: _OpenFile, partition: RowPartition) -> None:
+        target = self._target
         self._file = None
         metadata, size = file.close(fsync=place_of(target.folder).family == LOCAL)
         footer = footer_from_metadata(file.path, metadata, size, file.opened_millis)

@@ -9,7 +9,7 @@ from typing import Any, Final
 _MODULE: Final = "pyspark.sql.streaming.datasource"
 
 HAS_READ_LIMITS: Final = find_spec(_MODULE) is not None
-"""Whether Spark passes the start of a batch and a limit to a Python source."""
+"""True if Spark passes the start of a batch and a limit to a Python source."""
 
 SupportsTriggerAvailableNow: Any = (
     import_module(_MODULE).SupportsTriggerAvailableNow if HAS_READ_LIMITS else object

@@ -27,7 +27,7 @@ from projections.source.write_options import Mode
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import DataType
+    from pyspark.sql.types import DataType, StructField
 
 _KEY: Final = "_ledger_partition"
 _SAVE_MODES: Final[Mapping[Mode, str]] = {
@@ -62,9 +62,15 @@ def write(  # noqa: PLR0913 - each is an option of the commit
         key: Commit user and identifier of the job; the same key is committed once.
 
     Raises:
+        InvalidInputError: `where` is given with another mode than `overwrite`, or is empty.
         PySparkException: The rows do not fit the table, or the commit failed; its message has the
             reason.
     """
+    if where is not None and (mode != "overwrite" or not where):
+        raise InvalidInputError(
+            f"where={dict(where)} names the partitions to replace, and mode={mode!r} is given; "
+            "give at least one partition key and mode='overwrite', or leave where out"
+        )
     handle = handle_of(table)
     options = {
         "table": str(handle.identifier),
@@ -173,12 +179,27 @@ def _cast_to_instants(rows: DataFrame, schema: Schema) -> DataFrame:
     """Return rows whose times are instants where the table's are, by the session's zone."""
     found = rows
     for column in rows.schema.fields:
-        field = next((each for each in schema.fields if each.name == column.name), None)
+        field = _find_field(schema.fields, column.name)
         if field is not None:
             wanted = _instant_type(column.dataType, field.type)
             if wanted != column.dataType:
                 found = found.withColumn(column.name, found[_quoted(column.name)].cast(wanted))
     return found
+
+
+def _find_field(fields: Sequence[t.DataField], name: str) -> t.DataField | None:
+    """Return the field that a column of the rows means, by the rule of `ColumnMatch`."""
+    place = _find_column([each.name for each in fields], name)
+    return None if place is None else next(each for each in fields if each.name == place)
+
+
+def _instant_member(member: StructField, fields: Sequence[t.DataField]) -> StructField:
+    from pyspark.sql import types as s
+
+    field = _find_field(fields, member.name)
+    if field is None:
+        return member
+    return s.StructField(member.name, _instant_type(member.dataType, field.type), member.nullable)
 
 
 def _instant_type(found: DataType, wanted: t.DataType) -> DataType:
@@ -188,19 +209,7 @@ def _instant_type(found: DataType, wanted: t.DataType) -> DataType:
         case s.TimestampNTZType(), t.LocalZonedTimestampType():
             return s.TimestampType()
         case s.StructType(), t.RowType(fields=fields):
-            inner = {each.name: each.type for each in fields}
-            return s.StructType(
-                [
-                    s.StructField(
-                        each.name,
-                        _instant_type(each.dataType, inner[each.name])
-                        if each.name in inner
-                        else each.dataType,
-                        each.nullable,
-                    )
-                    for each in found.fields
-                ]
-            )
+            return s.StructType([_instant_member(each, fields) for each in found.fields])
         case s.ArrayType(), t.ArrayType(element=element):
             return s.ArrayType(_instant_type(found.elementType, element), found.containsNull)
         case s.MapType(), t.MapType(key=key, value=value):

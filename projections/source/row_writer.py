@@ -256,12 +256,14 @@ class BatchRowWriter(DataSourceArrowWriter):
         try:
             self._job.commit(_files_of(messages), key)
         except CommitUnknownError as error:
-            if key is None:
-                error.add_note(
-                    "Look for the snapshot in the table's log before you write these rows again; "
-                    "with commitUser and commitIdentifier the same job can just be repeated."
-                )
-            raise
+            if key is not None:
+                raise
+            raise CommitUnknownError(
+                f"{error}. Look for this commit in the table's log before you write these rows "
+                "again; a job with commitUser and commitIdentifier can just be repeated",
+                error.commit_id,
+                error.version,
+            ) from error
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Keep the files: the outcome of the commit may be unknown; `maintain` removes them."""

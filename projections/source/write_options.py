@@ -17,8 +17,8 @@ from ledger.model.names import Identifier
 from projections.spark_tasks import LedgerLocation
 
 Mode = Literal["append", "overwrite", "dynamic"]
-"""Whether rows are added, replace the table or the partitions of `where`, or replace just those
-partitions that get rows."""
+"""Effect on older rows: none; those of the table, or of the partitions of `where`, are replaced;
+those of the partitions that get rows are replaced."""
 
 _OPTIONS: Final = (
     "path",

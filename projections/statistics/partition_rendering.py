@@ -125,7 +125,7 @@ class DisplayedPartitionFields:
 
     @property
     def _is_plain(self) -> bool:
-        """Whether plain values are their own text, and few enough for a regular expression."""
+        """True if plain values are their own text, and few enough for a regular expression."""
         are_own_text = all(map(self.text.is_unchanged, self.names))
         return are_own_text and len(self.names) <= _MOST_PLAIN_FIELDS
 

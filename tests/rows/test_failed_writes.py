@@ -1,4 +1,4 @@
-"""What maintenance removes of failed writes, and what it never removes."""
+"""Removal of the files of failed writes by maintenance, and the files that always stay."""
 
 from __future__ import annotations
 

@@ -61,6 +61,21 @@ def test_the_fields_of_elements_keys_and_values_are_found_too() -> None:
         assert converted(columns, rows) == (expected * 2)[start : start + len(rows)]
 
 
+def test_values_below_a_null_struct_do_not_count() -> None:
+    inner = pa.StructArray.from_arrays([pa.array([None, 1], pa.int64())], ["c"])
+    outer = pa.StructArray.from_arrays([inner], ["b"], mask=pa.array([True, False]))
+    found = pa.RecordBatch.from_arrays([outer], ["a"])
+    assert converted({"a": "ROW<b ROW<c BIGINT NOT NULL>>"}, found) == [
+        {"a": None},
+        {"a": {"b": {"c": 1}}},
+    ]
+    hidden = pa.StructArray.from_arrays(
+        [pa.array([2**40, 1], pa.int64())], ["b"], mask=pa.array([True, False])
+    )
+    rows = pa.RecordBatch.from_arrays([hidden], ["a"])
+    assert converted({"a": "ROW<b INT>"}, rows) == [{"a": None}, {"a": {"b": 1}}]
+
+
 STRUCT = pa.struct([("a", pa.int32())])
 
 
@@ -91,6 +106,8 @@ STRUCT = pa.struct([("a", pa.int32())])
         ("BOOLEAN", of("v", [1], pa.int32()), "cannot be converted without loss"),
         ("DATE", of("v", [], pa.timestamp("us")), "cannot be converted without loss"),
         ("TINYINT", of("v", [128], pa.int32()), "not in range"),
+        ("DECIMAL(5, 2)", of("v", [12345], pa.int32()), "column v of shop.orders is DECIMAL(5, 2)"),
+        ("TIMESTAMP(6)", of("v", [1], pa.timestamp("us", "Not/AZone")), "column v of shop.orders"),
         ("DECIMAL(3, 1)", of("v", [Decimal("1.25")], pa.decimal128(4, 2)), "data loss"),
         ("TIMESTAMP(3)", of("v", [1], pa.timestamp("us")), "would lose data"),
         ("TIMESTAMP_LTZ(6)", of("v", [1], pa.timestamp("us")), "whose zone is unknown here"),
@@ -118,6 +135,8 @@ def test_two_columns_that_mean_one_are_ambiguous() -> None:
         ("DOUBLE", 1.5, pa.float32(), 1.5),
         ("DECIMAL(10, 3)", Decimal("1.5"), pa.decimal128(4, 1), Decimal("1.500")),
         ("DECIMAL(20, 0)", 7, pa.int64(), Decimal(7)),
+        ("DECIMAL(5, 2)", 123, pa.int32(), Decimal("123.00")),
+        ("DECIMAL(38, 30)", 7, pa.int64(), Decimal(7)),
         ("STRING", "x", pa.large_string(), "x"),
         ("STRING", "x", pa.dictionary(pa.int32(), pa.string()), "x"),
         ("TIMESTAMP(3)", dt.datetime(2024, 1, 1), pa.timestamp("us"), dt.datetime(2024, 1, 1)),  # noqa: DTZ001

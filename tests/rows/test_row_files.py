@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import count
 from pathlib import Path
@@ -141,6 +141,24 @@ def test_duckdb_reads_the_files_with_their_nested_fields(tmp_path: Path) -> None
         f"SELECT id, r.a, r.l[1].x, m['k'] FROM read_parquet('{pattern}') ORDER BY ALL"  # noqa: S608
     ).fetchall()
     assert found == [(1, 1, 1, 1), (1, None, None, None), (2, None, None, None)]
+
+
+def test_rows_beyond_the_held_ones_leave_memory(tmp_path: Path) -> None:
+    table = a_table(tmp_path, {"id": "BIGINT", "text": "STRING"}, (identity("id"),))
+    peaks = []
+
+    def many() -> Iterator[pa.RecordBatch]:
+        for _ in range(200):
+            peaks.append(pa.total_allocated_bytes() - before)
+            rows = {"id": list(range(100)) * 20, "text": ["x" * 100] * 2000}
+            yield pa.RecordBatch.from_pydict(rows)
+
+    before = pa.total_allocated_bytes()
+    files = written(table, many(), held_bytes=1 << 20)
+    assert sum(each.record_count for each in files) == 400_000
+    assert len(files) == 100
+    # All rows have 46 MB.
+    assert max(peaks) < 12 << 20
 
 
 def test_files_of_a_failed_task_are_removed(tmp_path: Path) -> None:

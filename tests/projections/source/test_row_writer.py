@@ -123,6 +123,25 @@ def test_a_dynamic_overwrite_is_rejected_where_an_older_spec_cannot_decide(
     assert ids_in(table) == list(range(10))
 
 
+def test_named_partitions_are_replaced_by_the_function_too(
+    registered: SparkSession, tmp_path: Path
+) -> None:
+    lake = a_target(tmp_path, identity("day"))
+    table = lake.table("shop.orders")
+    write(rows_of(registered, 0, 4), table)
+    write(registered.range(4, 6), table)
+    write(registered.range(6, 7), table, mode="overwrite", where={"day": None})
+    assert ids_in(table) == [0, 1, 2, 3, 6]
+    for mode, where in (("append", {"day": None}), ("dynamic", {"day": None}), ("overwrite", {})):
+        with pytest.raises(InvalidInputError, match="names the partitions to replace"):
+            write(registered.range(1), table, mode=mode, where=where)  # type: ignore[arg-type]
+    for _ in range(2):
+        again = rows_of(registered, 10, 12, days=1)
+        write(again, table, mode="dynamic", key=("nightly", 1))
+    assert ids_in(table) == [1, 3, 6, 10, 11]
+    assert table.state.last_snapshot_id == 4
+
+
 def test_a_job_with_a_key_is_committed_once(registered: SparkSession, tmp_path: Path) -> None:
     lake = a_target(tmp_path)
     table = lake.table("shop.orders")
@@ -256,7 +275,7 @@ def test_moments_are_the_tables_whatever_the_sessions_zone(
         rows = registered.sql(
             "SELECT TIMESTAMP_NTZ '2024-01-01 10:00:00' wall, TIMESTAMP '2024-01-01 10:00:00' "
             "moment, TIMESTAMP '2024-01-01 10:00:00' other, TIMESTAMP_NTZ '2024-01-01 10:00:00' "
-            "late, named_struct('at', TIMESTAMP '2024-01-01 10:00:00', 'of', "
+            "Late, named_struct('at', TIMESTAMP '2024-01-01 10:00:00', 'OF', "
             "TIMESTAMP_NTZ '2024-01-01 10:00:00') r"
         )
         with pytest.raises(AnalysisException, match="whose zone is unknown here"):

@@ -26,7 +26,7 @@ ROWS = 4_000
 
 @frozen(kw_only=True)
 class Work:
-    """What to write where; the test's side and the driver's share the folder.
+    """Rows to write and their table; the test's side and the driver's share the folder.
 
     Attributes:
         url: The ledger's root.
