@@ -172,11 +172,18 @@ def _cast_to_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def ordered(rows: pa.Table) -> pa.Table:
     """Return rows in the order of tiles: whole tables first, then by partition; each by place."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    keys = [(name, "ascending") for name in _ALL_KEYS]
-    rows = rows.combine_chunks()
-    return rows.take(pc.sort_indices(rows, sort_keys=keys, null_placement="at_start"))
+    # Versions of Arrow differ in how they are told that NULL comes first.
+    is_whole = pc.is_null(rows["spec_id"])
+    wholes = _sorted(rows.filter(is_whole), PLACE_NAMES)
+    partitions = _sorted(rows.filter(pc.invert(is_whole)), _ALL_KEYS)
+    return pa.concat_tables([wholes, partitions]).combine_chunks()
+
+
+def _sorted(rows: pa.Table, names: Sequence[str]) -> pa.Table:
+    return rows.combine_chunks().sort_by([(name, "ascending") for name in names])
 
 
 def fold_by_columns(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
