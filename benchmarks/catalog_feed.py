@@ -20,7 +20,7 @@ import cyclopts
 from benchmarks.measure import WORKDIR, Figure, Output, Report, many_in_turn, question_of, show
 from ledger import Ledger, SetOption, Table
 from ledger.ledger_handle import LedgerHandle
-from ledger.log.activity import ActivityWriter
+from ledger.log.activity import ActivityWriter, first_complete_slot
 from ledger.opening.context import TableSetting
 from ledger.stores import Store, open_store
 from projections.source.feed_offset import Offset
@@ -108,6 +108,8 @@ def _lake(folder: Path, activity: ActivityWriter) -> Ledger:
     store = open_store(str(folder), {})
     lake = Ledger(LedgerHandle(TableSetting(store, {}, "bench", activity=activity)))
     lake.init()
+    # As a feed does.
+    first_complete_slot(store, 0)
     lake.create_database("shop")
     lake.create_table("shop.orders", {"id": "BIGINT"})
     return lake

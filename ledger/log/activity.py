@@ -5,6 +5,9 @@ id and the version, into the folder of the current slot of five minutes. Readers
 tables list the last slots instead of asking every table. An announcement is a hint: it may be
 missing (its process was killed), late, or wrong, so a reader probes the head of the table that it
 names, and sometimes those of others.
+
+The first reader creates a marker; without it, writers announce nothing. They look for it once in a
+slot, so that announcements are complete from the second slot after the marker's on.
 """
 
 from __future__ import annotations
@@ -12,12 +15,14 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from ledger.log.commit_queue import BackgroundWorker, register_after_fork
 from ledger.log.layout import STREAM_FOLDER
 from ledger.log.request import NowMillis, now_millis
+from ledger.model.errors import StoreError
 from ledger.observing.telemetry import warn
 from ledger.stores import Store
 from ledger.stores.base import is_key
@@ -25,6 +30,9 @@ from ledger.stores.concurrency import run_concurrently
 
 FOLDER: Final = f"{STREAM_FOLDER}/activity"
 """Folder of the index, below the ledger's root."""
+
+MARKER: Final = f"{FOLDER}/since"
+"""File that asks writers to announce commits; it holds the number of the slot of its creation."""
 
 SLOT_MILLIS: Final = 300_000
 """Length of a slot, in milliseconds: the time that one folder covers."""
@@ -35,6 +43,9 @@ KEPT_MILLIS: Final = 30 * 24 * 3_600_000
 _HOUR: Final = 3_600_000 // SLOT_MILLIS
 _DAY: Final = 24 * _HOUR
 _KEPT: Final = KEPT_MILLIS // SLOT_MILLIS
+
+_INCOMPLETE_SLOTS: Final = 2
+"""The marker's own slot, and one of a writer whose clock is behind."""
 
 _MOST_FOLDERS: Final = 6
 """Number of folders, at most, that are listed one by one before a longer unit is taken."""
@@ -91,6 +102,33 @@ def folders_between(first: int, last: int) -> list[str]:
         return [f"{FOLDER}/{_start_of(each * _HOUR):%Y%m%d/%H}" for each in hours]
     days = range(first // _DAY, last // _DAY + 1)
     return [f"{FOLDER}/{_start_of(each * _DAY):%Y%m%d}" for each in days]
+
+
+def first_complete_slot(store: Store, slot: int) -> int | None:
+    """Return the first slot whose announcements are complete; ask writers for them if nobody did.
+
+    Args:
+        store: The ledger's store.
+        slot: The current slot.
+
+    Returns:
+        None if the marker cannot be created, or holds something else.
+
+    Raises:
+        OSError: The store did not answer.
+    """
+    body = store.read(MARKER)
+    if body is None:
+        try:
+            store.create(MARKER, b"%d\n" % slot)
+        except StoreError:
+            # The reader may have no permission to write.
+            return None
+        body = store.read(MARKER) or b""
+    text = body.strip()
+    if not text.isdigit() or len(text) > _MOST_DIGITS:
+        return None
+    return int(text) + _INCOMPLETE_SLOTS
 
 
 def read_activity(store: Store, first: int, last: int, most: int) -> dict[str, int] | None:
@@ -156,9 +194,9 @@ def _end_of_day(day: str) -> int | None:
 class ActivityWriter:
     """Writes announcements of commits in the background; all handles of a ledger share it.
 
-    At most once a second, the newest version of each table that was committed to is announced. A
-    failure is logged once and loses these announcements; the commits are unaffected. What is left
-    when the process exits is written then.
+    At most once a second, the newest version of each table that was committed to is announced, if
+    the ledger has a marker. A failure is logged once and loses these announcements; the commits are
+    unaffected. What is left when the process exits is written then.
 
     Args:
         now_millis: The clock that chooses the slots.
@@ -166,15 +204,16 @@ class ActivityWriter:
 
     __slots__ = (
         "__weakref__",
-        *("_asked_s", "_commits", "_folder", "_has_failed", "_is_asked", "_is_hurried"),
-        *("_now_millis", "_worker", "_written", "_written_s"),
+        *("_asked_s", "_commits", "_folder", "_has_failed", "_is_asked", "_is_followed"),
+        *("_is_hurried", "_looked_slot", "_now_millis", "_worker", "_written", "_written_s"),
     )
 
     def __init__(self, now_millis: NowMillis = now_millis) -> None:
         self._now_millis = now_millis
         self._worker = BackgroundWorker("ledger-activity")
         self._asked_s = self._written_s = 0.0
-        self._has_failed = self._is_hurried = False
+        self._has_failed = self._is_hurried = self._is_followed = False
+        self._looked_slot: int | None = None
         self.after_fork()
         register_after_fork(self)
 
@@ -227,7 +266,10 @@ class ActivityWriter:
         if not newest:
             return False
         self._written_s = time.monotonic()
-        folder = slot_folder(slot_of(self._now_millis()))
+        slot = slot_of(self._now_millis())
+        if not self._find_marker(next(iter(newest.values()))[0], slot):
+            return bool(self._commits)
+        folder = slot_folder(slot)
         if folder != self._folder:
             self._folder, self._written = folder, {}
         try:
@@ -238,6 +280,15 @@ class ActivityWriter:
                 root = next(iter(newest.values()))[0].url
                 warn(_LOGGER, "announcing_failed", root=root, error=error)
         return bool(self._commits)
+
+    def _find_marker(self, store: Store, slot: int) -> bool:
+        """Return whether a reader has asked for announcements; looked up once in a slot."""
+        if not self._is_followed and slot != self._looked_slot:
+            self._looked_slot = slot
+            # A store that does not answer gets no announcements, either.
+            with suppress(Exception):
+                self._is_followed = store.exists(MARKER)
+        return self._is_followed
 
     def _write_announcement(self, commit: tuple[Store, str, int]) -> None:
         store, table_id, version = commit

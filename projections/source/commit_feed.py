@@ -20,7 +20,7 @@ from attrs import define, field
 from ledger.events.table import TableCreated
 from ledger.history.older import TableLog
 from ledger.ledger_handle import LedgerHandle
-from ledger.log.activity import read_activity, slot_of
+from ledger.log.activity import first_complete_slot, read_activity, slot_of
 from ledger.log.request import NowMillis, now_millis
 from ledger.model.errors import DamagedLogError, InvalidInputError
 from ledger.model.names import Identifier
@@ -63,6 +63,7 @@ class CommitFeed:
     _probed: dict[str, int] = field(factory=dict, init=False)
     _rotation: deque[str] = field(factory=deque, init=False)
     _slot: int | None = field(default=None, init=False)
+    _first_slot: int | None = field(default=None, init=False)
     _last: FeedOffset | None = field(default=None, init=False)
     _has_end: bool = field(default=False, init=False)
 
@@ -170,15 +171,7 @@ class CommitFeed:
             since = before.slot
             self._heads = {key: each for key, each in begun.items() if key in tables}
             self._catalog.touch_since(position)
-        announced: dict[str, int] | None = None
-        live = [each for each in tables.values() if each.dropped_millis is None]
-        if since is not None and len(live) <= PROBED_IN_ROTATION:
-            # All are probed at each trigger.
-            announced = {}
-        elif since is not None:
-            most = NAMES_PER_TABLE * len(tables)
-            # From the slot before, since announcements are late, or of a clock that is behind.
-            announced = read_activity(self._files.store, since - 1, max(slot, since), most)
+        announced = self._read_activity(tables, since, slot)
         wanted: Collection[str] = tables
         if announced is None:
             announced = {}
@@ -192,6 +185,22 @@ class CommitFeed:
                 self._heads[table.table_id] = head
         self._catalog.touched.clear()
         self._slot = slot
+
+    def _read_activity(
+        self, tables: Mapping[str, LiveOrDroppedTable], since: int | None, slot: int
+    ) -> dict[str, int] | None:
+        """Return the announced versions since a slot; None where every table has to be probed."""
+        live = [each for each in tables.values() if each.dropped_millis is None]
+        if len(live) <= PROBED_IN_ROTATION:
+            # All are probed at each trigger.
+            return None if since is None else {}
+        if self._first_slot is None:
+            self._first_slot = first_complete_slot(self._files.store, slot)
+        if since is None or self._first_slot is None or since < self._first_slot:
+            return None
+        most = NAMES_PER_TABLE * len(tables)
+        # From the slot before, since announcements are late, or of a clock that is behind.
+        return read_activity(self._files.store, since - 1, max(slot, since), most)
 
     def _tables_to_probe(
         self, tables: Mapping[str, LiveOrDroppedTable], announced: Mapping[str, int]

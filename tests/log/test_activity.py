@@ -14,8 +14,10 @@ from ledger.ledger_handle import LedgerHandle
 from ledger.log.activity import (
     FOLDER,
     KEPT_MILLIS,
+    MARKER,
     SLOT_MILLIS,
     ActivityWriter,
+    first_complete_slot,
     folders_between,
     outdated_announcements,
     read_activity,
@@ -44,14 +46,40 @@ def lake_at(store: Store, clock: Moment) -> Ledger:
 
 
 def orders_at(folder: Path, clock: Moment) -> tuple[Ledger, Table]:
-    lake = lake_at(LocalStore(str(folder)), clock)
+    store = LocalStore(str(folder))
+    first_complete_slot(store, SLOT - 9)
+    lake = lake_at(store, clock)
     lake.init()
     return lake, orders(lake)
 
 
 def announced(folder: Path) -> list[str]:
     found = LocalStore(str(folder)).keys(FOLDER)
-    return [each.removeprefix(f"{FOLDER}/") for each in found]
+    return [each.removeprefix(f"{FOLDER}/") for each in found if each != MARKER]
+
+
+def test_nothing_is_announced_before_a_reader_asks_for_it(tmp_path: Path) -> None:
+    clock, store = Moment(), LocalStore(str(tmp_path))
+    lake = lake_at(store, clock)
+    lake.init()
+    table = orders(lake)
+    lake.close()
+    assert list(store.keys(FOLDER)) == []
+    assert first_complete_slot(store, SLOT) == SLOT + 2
+    assert first_complete_slot(store, SLOT + 7) == SLOT + 2
+    # The marker is looked for once in a slot.
+    for version in ([], [2]):
+        table.alter([SetOption("k", str(version))])
+        lake.close()
+        assert [each.rpartition("-")[2] for each in announced(tmp_path)] == list(map(str, version))
+        clock.millis += SLOT_MILLIS
+
+
+@pytest.mark.parametrize("body", [b"\n", b"x", b"-1", b"9" * 30])
+def test_a_marker_that_holds_no_slot_makes_the_index_unusable(tmp_path: Path, body: bytes) -> None:
+    store = LocalStore(str(tmp_path))
+    store.replace(MARKER, body)
+    assert first_complete_slot(store, SLOT) is None
 
 
 def test_a_slot_has_one_announcement_of_the_newest_version_of_a_table(tmp_path: Path) -> None:
@@ -141,7 +169,9 @@ class Unwritable(Wrapped):
 def test_a_failure_to_announce_harms_no_commit_and_is_logged_once(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    lake = lake_at(Unwritable(LocalStore(str(tmp_path))), Moment())
+    store = LocalStore(str(tmp_path))
+    first_complete_slot(store, 0)
+    lake = lake_at(Unwritable(store), Moment())
     lake.init()
     table = orders(lake)
     for number in range(3):
@@ -192,7 +222,9 @@ if sys.argv[2] == "forked":
 def test_a_process_announces_its_last_commits_when_it_exits(
     tmp_path: Path, end: str, versions: list[str]
 ) -> None:
-    orders(lake_on(LocalStore(str(tmp_path))))
+    store = LocalStore(str(tmp_path))
+    first_complete_slot(store, 0)
+    orders(lake_on(store))
     subprocess.run([sys.executable, "-c", _PROGRAM, str(tmp_path), end], check=bool(versions))
     found = {each.rpartition("-")[2] for each in announced(tmp_path)}
     assert sorted(found - {"0"}) == versions

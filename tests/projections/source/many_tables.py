@@ -14,7 +14,7 @@ from ledger.decide.catalog_facts import first_table_commit
 from ledger.events.commit import Commit
 from ledger.events.table import TableCreated
 from ledger.ledger_handle import LedgerHandle
-from ledger.log.activity import ActivityWriter
+from ledger.log.activity import MARKER, ActivityWriter
 from ledger.log.codec import digest, encode
 from ledger.log.request import now_millis
 from ledger.opening.context import TableSetting
@@ -128,6 +128,8 @@ class ManyTables:
         setting = TableSetting(store, {}, "me", activity=ActivityWriter(clock))
         lake = Ledger(LedgerHandle(setting))
         lake.init()
+        # Announcements have been asked for since ever.
+        store.inner.create(MARKER, b"0\n")
         lake.create_database("many")
         if count:
             lake.create_table(name_of(0), COLUMNS)
@@ -135,6 +137,11 @@ class ManyTables:
         made = cls(store, Ledger(LedgerHandle(setting)), clock)
         made.settle()
         return made
+
+    def reopened(self) -> Ledger:
+        """Return a handle of the ledger as another process has it."""
+        activity = ActivityWriter(self.now_millis)
+        return Ledger(LedgerHandle(TableSetting(self.store, {}, "me", activity=activity)))
 
     def settle(self) -> None:
         """Wait for the announcements, and count from here on."""

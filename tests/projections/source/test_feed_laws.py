@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ledger import SetOption
 from ledger.log.activity import FOLDER as ACTIVITY
-from ledger.log.activity import SLOT_MILLIS
+from ledger.log.activity import MARKER, SLOT_MILLIS
 from ledger.table_handle import handle_of
 from projections.source.commit_feed import CommitFeed, limit_commits
 from projections.source.feed_offset import Offset
@@ -34,6 +34,8 @@ class History:
     def __init__(self) -> None:
         self.clock = Moment()
         self.many = ManyTables.of(0, self.clock)
+        # The feed asks for announcements itself.
+        self.many.store.inner.delete(MARKER)
         self.feed: CommitFeed = self.many.feed()
         self.offset: Offset = self.feed.initial()
         self.read: dict[str, list[int]] = defaultdict(list)
@@ -67,7 +69,7 @@ class History:
     def lose_announcements(self) -> None:
         """The writers were killed before they announced their last commits."""
         self.many.settle()
-        for key in list(self.many.store.inner.keys(ACTIVITY)):
+        for key in set(self.many.store.inner.keys(ACTIVITY)) - {MARKER}:
             self.many.store.inner.delete(key)
 
     def wait(self) -> None:

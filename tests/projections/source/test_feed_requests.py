@@ -10,7 +10,7 @@ from attrs import frozen
 
 from ledger import InvalidInputError, StoreError
 from ledger.log.activity import FOLDER as ACTIVITY
-from ledger.log.activity import KEPT_MILLIS, SLOT_MILLIS
+from ledger.log.activity import KEPT_MILLIS, MARKER, SLOT_MILLIS
 from ledger.log.feed_files import FOLDER, RENEWED_MILLIS
 from ledger.stores import Store
 from projections.source.commit_feed import CommitFeed
@@ -124,7 +124,7 @@ def test_a_wrong_announcement_is_looked_into_once() -> None:
     many = ManyTables.of(1_000)
     feed = many.feed()
     offset = feed.latest(feed.initial())
-    folder = next(many.store.inner.keys(ACTIVITY)).rpartition("/")[0]
+    folder = min(many.store.inner.keys(ACTIVITY)).rpartition("/")[0]
     many.store.inner.replace(f"{folder}/00000000-0000-7000-8000-{500:012d}-77", b"x")
     many.store.inner.replace(f"{folder}/of-another-ledger-77", b"x")
     many.store.take_count()
@@ -163,6 +163,57 @@ def test_a_feed_older_than_the_index_probes_every_table_once() -> None:
     many.store.take_count()
     assert feed.latest(after) == after
     assert many.store.take_count() <= 10
+
+
+def test_the_first_feed_asks_for_announcements_and_probes_until_they_are_complete() -> None:
+    clock = Moment()
+    many = ManyTables.of(200, clock)
+    for key in list(many.store.inner.keys(ACTIVITY)):
+        many.store.inner.delete(key)
+    fresh = ManyTables(many.store, many.reopened(), clock)
+    fresh.commit(3)
+    fresh.settle()
+    assert list(many.store.inner.keys(ACTIVITY)) == []
+
+    feed = fresh.feed()
+    offset = feed.latest(feed.initial())
+    assert list(many.store.inner.keys(ACTIVITY)) == [MARKER]
+    # Its writer looked for the marker in this slot already.
+    fresh.commit(150)
+    fresh.settle()
+    before, offset = offset, feed.latest(offset)
+    assert spans_of(feed, before, offset) == {name_of(150): [1]}
+    for number in (151, 152, 153):
+        clock.millis += SLOT_MILLIS
+        fresh.commit(number)
+        fresh.settle()
+        before, offset = offset, feed.latest(offset)
+        assert spans_of(feed, before, offset) == {name_of(number): [1]}
+    clock.millis += SLOT_MILLIS
+    feed.latest(offset)
+    many.store.take_count()
+    assert feed.latest(offset) == offset
+    assert many.store.take_count() <= 10
+
+
+def test_a_feed_that_cannot_ask_for_announcements_probes_every_table(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Moment()
+    many = ManyTables.of(20, clock)
+    many.store.inner.delete(MARKER)
+
+    def refuse(key: str, _body: bytes) -> bool:
+        raise StoreError(f"create {key}: permission denied")
+
+    monkeypatch.setattr(many.store, "create", refuse)
+    feed = many.feed()
+    offset = feed.latest(feed.initial())
+    monkeypatch.undo()
+    _commit_unannounced(many, 17)
+    clock.millis += 5 * SLOT_MILLIS
+    monkeypatch.setattr(many.store, "create", refuse)
+    assert spans_of(feed, offset, feed.latest(offset)) == {name_of(17): [1]}
 
 
 def test_a_clock_of_a_writer_may_be_five_minutes_behind() -> None:
