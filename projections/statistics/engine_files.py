@@ -198,9 +198,10 @@ def drop_cancelled_parts(parts: Sequence[ManifestPart]) -> list[ManifestPart]:
     """Return parts without those that are both added and deleted, which cancel out.
 
     Example:
+        >>> from attrs import evolve
         >>> old, new = (ManifestPart(version=3, snapshot_id=3, dialect="paimon", file=each)
         ...             for each in "ab")
-        >>> [each.file for each in drop_cancelled_parts([old, new, attrs.evolve(old, sign=-1)])]
+        >>> [each.file for each in drop_cancelled_parts([old, new, evolve(old, sign=-1)])]
         ['b']
     """
     sums: dict[tuple[str, str, int], int] = {}

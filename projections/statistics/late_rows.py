@@ -68,8 +68,8 @@ def late_rows(kept: StatisticsSource, at: Instant, late_days: int) -> pa.Table:
     times = [moments.of(each) for each in versions.to_pylist()]
     timed = pa.table({"version": versions, "arrived": pa.array(times, pa.int64())})
     rows = added.join(keys, _KEYS, use_threads=False).join(timed, "version", use_threads=False)
-    due = pc.add(rows["ended"], late_days * DAY_MILLIS)
-    late = rows.filter(pc.greater_equal(rows["arrived"], due))
+    waited = pc.subtract(rows["arrived"], rows["ended"])
+    late = rows.filter(pc.greater_equal(waited, min(late_days * DAY_MILLIS, t.LONG_MAX)))
     found = late.group_by("path", use_threads=False).aggregate(_LATE_FOLDS)
     order = [("record_count_sum", "descending"), ("path", "ascending")]
     found = found.sort_by(order)

@@ -16,6 +16,7 @@ from attrs import frozen
 
 from ledger.history.older import TableLog
 from ledger.model.errors import InvalidInputError
+from ledger.model.types import LONG_MAX
 from ledger.table import Table
 from ledger.table_at import TableAt
 from ledger.table_handle import handle_of
@@ -137,7 +138,7 @@ def _compaction(shown: pa.Table, target: int) -> pa.Table:
     listed = sizes.to_pylist()
     middle = median(listed) if listed else 0
     skew = [round(each / middle, 2) if middle else 1.0 for each in listed]
-    filled = pc.divide(pc.add(sizes, target - 1), target)
+    filled = pc.add(pc.divide(pc.subtract(sizes, 1), min(target, LONG_MAX)), 1)
     after = pc.min_element_wise(files, pc.max_element_wise(filled, 1))
     found = pa.table(
         {
@@ -211,7 +212,7 @@ def _untouched(kept: StatisticsSource, at: Instant, bounds: Thresholds) -> pa.Ta
             **{name: shown[name] for name in ("record_count", "file_count", "file_size_in_bytes")},
         }
     )
-    return found.filter(pc.greater_equal(days, bounds.untouched_days))
+    return found.filter(pc.greater_equal(days, min(bounds.untouched_days, LONG_MAX)))
 
 
 def filter_cost(at: TableAt, where: str | None) -> Iterator[dict[str, Any]]:

@@ -72,9 +72,9 @@ def divide_into_shares(
         share_bytes: Size of the lists after which a share ends.
 
     Example:
-        >>> narrow, wide = (0, 1999, 4), (2000, 2300, 4_000)
-        >>> divide_into_shares([narrow, wide])
-        ((0, 2111), (2112, 2239), (2240, 2300))
+        >>> wide, narrow = (0, 300, 4_000), (301, 5000, 4)
+        >>> divide_into_shares([wide, narrow])
+        ((0, 127), (128, 255), (256, 4607), (4608, 5000))
     """
     sizes: dict[Tile, int] = defaultdict(int)
     for first, last, entries in runs:

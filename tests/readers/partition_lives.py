@@ -12,9 +12,9 @@ from ledger.events import RolledBack, SnapshotCommitted, SnapshotsExpired
 from ledger.stores import open_store
 from ledger.table_handle import handle_of
 from projections.dlf import Partition
-from projections.statistics import Kept, query, refresh
+from projections.statistics import Kept, refresh
 from tests.lakes import lake_on, no_time
-from tests.projections.statistics.lives import Life
+from tests.projections.statistics.lives import Life, listed_partitions
 
 STEPS = 14
 
@@ -87,7 +87,7 @@ class Lived:
     def shown(self, tag: str | None) -> dict[str, Partition]:
         """Return what `lakeledger stats` shows at a tag, or now, by the day."""
         at = self.table.at(tag=tag)
-        return {each.spec["day"]: each for each in query.partitions(self.kept, at)}
+        return {each.spec["day"]: each for each in listed_partitions(self.kept, at)}
 
     def happenings(self) -> set[str]:
         """Return the kinds of what happened."""
