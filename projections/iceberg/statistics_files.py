@@ -568,7 +568,7 @@ def _write_statistics_file(
 
 def partition_statistics_rows(table: TableHandle, kept: Kept, at: Instant) -> pa.Table:
     """Return the rows of an instant's file, as in `partition_statistics_table`."""
-    head, sums = table.state, partition_sums(kept, at)
+    head, sums = table.state, partition_sums(kept, at.state)
     return partition_statistics_table(
         sums,
         schema_with_dropped_columns(table),

@@ -154,13 +154,14 @@ def as_text(names: Sequence[str | None], values: Sequence[PartitionValue]) -> li
         [('day', '2024-01-01'), ('on', 'true')]
     """
     return [
-        (name, _value_text(value))
+        (name, value_text(value))
         for name, value in zip(names, values, strict=True)
         if name is not None
     ]
 
 
-def _value_text(value: PartitionValue) -> str | None:
+def value_text(value: PartitionValue) -> str | None:
+    """Return a partition value as text; an erased one is NULL."""
     if isinstance(value, bool):
         return "true" if value else "false"
     # An erased value is NULL, as engines find it.
@@ -215,17 +216,22 @@ def typed(column: Column, items: Iterable[tuple[str, str | None]]) -> dict[str, 
         {'day': datetime.date(2024, 1, 1)}
     """
     found = dict(items)
-    values = {}
-    for each in column.members:
-        text = found.get(each.name)
-        try:
-            values[each.name] = None if text is None else _value_parser(each.kind)(text)
-        except (ValueError, ArithmeticError) as error:
-            raise InvalidInputError(
-                f"partition value {text!r} of {each.name} is no {each.kind}; read it as text, "
-                "from the column partition"
-            ) from error
-    return values
+    return {each.name: parse_value(each, found.get(each.name)) for each in column.members}
+
+
+def parse_value(member: Column, text: str | None) -> Any:
+    """Return the value of a member of a typed column.
+
+    Raises:
+        InvalidInputError: The text does not have the member's type.
+    """
+    try:
+        return None if text is None else _value_parser(member.kind)(text)
+    except (ValueError, ArithmeticError) as error:
+        raise InvalidInputError(
+            f"partition value {text!r} of {member.name} is no {member.kind}; read it as text, "
+            "from the column partition"
+        ) from error
 
 
 def _value_parser(kind: str) -> Callable[[str], Any]:

@@ -1,4 +1,4 @@
-"""Rows of the views of files and of their sums by partition."""
+"""Rows of the views of files, and of the changes of partitions by snapshots."""
 
 from __future__ import annotations
 
@@ -20,12 +20,16 @@ from projections.source.columns import PARTITION, Column, Names, as_text, partit
 from projections.source.commit_rows import PLACE, place
 from projections.source.row_batches import Row
 from projections.source.span_reading import LogScan, TransactionStep
+from projections.statistics.definition import content_of
 
 T = TypeVar("T")
 
 _SNAPSHOT = Column("snapshot_id", "bigint", "the snapshot")
-_SPEC = Column("spec_id", "int", "the partition spec that the files were written with")
+SPEC = Column("spec_id", "int", "the partition spec that the files were written with")
 _CONTENT = Column("content", "string", "data, position-deletes or equality-deletes")
+PARTITION_CONTENT = Column(
+    "content", "string", "data, position-deletes, equality-deletes or deletion-vectors"
+)
 _NEWEST = Column(
     "last_file_creation_time",
     "bigint",
@@ -39,7 +43,7 @@ FILES = (
     Column("path", "string", "relative to the table's location, or absolute outside of it"),
     Column("format", "string", "parquet, orc, avro, or puffin of a deletion vector"),
     _CONTENT,
-    _SPEC,
+    SPEC,
     PARTITION,
     Column("schema_id", "bigint", "the schema whose names the file uses"),
     Column("bucket", "int", "Paimon's bucket"),
@@ -67,23 +71,12 @@ FILES = (
 PARTITION_CHANGES = (
     *PLACE,
     _SNAPSHOT,
-    _SPEC,
+    SPEC,
     PARTITION,
-    _CONTENT,
+    PARTITION_CONTENT,
     Column("delta_record_count", "bigint", "added minus deleted rows"),
     Column("delta_file_size_in_bytes", "bigint", "added minus deleted bytes"),
     Column("delta_file_count", "bigint", "added minus deleted files"),
-    _NEWEST,
-)
-
-PARTITIONS = (
-    Column("version", "bigint", "the commit at which the table is read"),
-    _SPEC,
-    PARTITION,
-    _CONTENT,
-    Column("record_count", "bigint", "rows in its live files"),
-    Column("file_size_in_bytes", "bigint", "their bytes"),
-    Column("file_count", "bigint", "number of live files"),
     _NEWEST,
 )
 
@@ -173,26 +166,12 @@ def partition_change_rows(scan: LogScan) -> Iterator[Row]:
             yield (*here, *_partition_values(key, names), *sums.row())
 
 
-def partition_rows(scan: LogScan) -> Iterator[Row]:
-    """Yield a row of `PARTITIONS` for every partition that has files at the scan's end.
-
-    The scan begins at version 0. Memory grows with the number of partitions, not of files.
-    """
-    found: dict[PartitionContentKey, ChangedFileSums] = {}
-    for step, event, _ in _snapshots_with_names(scan):
-        _add_changes_to_sums(found, scan.files(step, event))
-    state = scan.final()
-    names = partition_field_names(state.specs)
-    for key, sums in found.items():
-        if sums.file_count:
-            yield (state.version, *_partition_values(key, names), *sums.row())
-
-
 def _add_changes_to_sums(
     found: dict[PartitionContentKey, ChangedFileSums], changes: tuple[FileChange, ...]
 ) -> None:
     for each in changes:
-        key = PartitionContentKey(each.spec_id, each.partition, each.content)
+        content = content_of(each.content, each.format)
+        key = PartitionContentKey(each.spec_id, each.partition, content)
         sums = found.get(key)
         if sums is None:
             sums = found[key] = ChangedFileSums()
@@ -210,7 +189,7 @@ def _snapshots_with_names(
     names: Names | None = None
     for step, builder in scan.folded():
         if any(isinstance(each, SnapshotAdded) for each in step.transaction.events):
-            _refuse_engine_listed(scan)
+            refuse_engine_listed(scan)
         if names is None or any(map(_is_layout_event, step.transaction.events)):
             names = partition_field_names(builder.freeze().specs)
         for event in step.snapshots:
@@ -224,7 +203,7 @@ def _is_before_promotion(scan: LogScan, step: TransactionStep[TableEvent]) -> bo
     return final.lists_files and step.commit.version < final.origin.lists_files_since
 
 
-def _refuse_engine_listed(scan: LogScan) -> None:
+def refuse_engine_listed(scan: LogScan) -> None:
     """Reject a table whose files an engine lists; a promoted table lists all files itself."""
     final = scan.final()
     if final.is_mirrored or not final.lists_files:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from zlib import crc32
 
 from ledger.history.older import TableLog
 from ledger.model.errors import InvalidInputError, NotFoundError
@@ -70,15 +71,29 @@ def spans(asked: ReadOptions, bounds: Bounds) -> list[Span]:
     ]
 
 
+def spans_of_turn(asked: ReadOptions, turn: int) -> Iterator[Span]:
+    """Yield the spans of the tables that one of the tasks of a view reads, as they are now.
+
+    A table is read by one task, so that a query sees it at one version.
+    """
+    tasks = asked.view_tasks or 1
+    for table in _tables_where(asked, lambda name: crc32(name.encode()) % tasks == turn):
+        yield from _spans_of_table(table, asked, Bounds())
+
+
 def _tables_within(asked: ReadOptions, bounds: Bounds) -> Iterator[Table]:
+    known = bounds.identifiers
+    return _tables_where(asked, lambda name: known is None or name in known)
+
+
+def _tables_where(asked: ReadOptions, is_wanted: Callable[[str], bool]) -> Iterator[Table]:
     lake = asked.root.open()
     if asked.tables.is_one:
-        if bounds.identifiers is None or asked.tables.pattern in bounds.identifiers:
+        if is_wanted(asked.tables.pattern):
             yield lake.table(asked.tables.pattern)
         return
     for identifier in sorted(lake.state.tables, key=str):
-        wanted = bounds.identifiers is None or str(identifier) in bounds.identifiers
-        if wanted and asked.tables.has(identifier):
+        if asked.tables.has(identifier) and is_wanted(str(identifier)):
             # It may be dropped concurrently.
             with suppress(NotFoundError):
                 yield lake.table(identifier)
@@ -94,7 +109,7 @@ def _spans_of_table(table: Table, asked: ReadOptions, bounds: Bounds) -> Iterato
         return
     place = TablePlace(str(table.identifier), state.table_id, handle_of(table).path)
     if not asked.view.is_history:
-        yield Span(asked.root, place, 0 if asked.view.from_start else end.version, end)
+        yield Span(asked.root, place, end.version, end)
         return
     first, last = versions_within(handle_of(table).log, bounds, end.version)
     for start, stop in version_ranges(first, last, asked.versions_per_partition):

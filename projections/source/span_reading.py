@@ -100,7 +100,7 @@ class LogScan:
 
     def __init__(self, log: TableLog, first: int, end: SpanEnd) -> None:
         self.log = log
-        self._first = first
+        self.first = first
         self._end = end
 
     @classmethod
@@ -110,7 +110,7 @@ class LogScan:
 
     def unread(self) -> Iterator[TransactionStep[Raw]]:
         """Yield the transactions as `steps`, with events as raw JSON from the log."""
-        commits = self.log.commits_with_raw_events(self._first, self._end.version)
+        commits = self.log.commits_with_raw_events(self.first, self._end.version)
         for commit in self.log.personal.resolve_each(commits):
             yield from self._steps_of_commit(commit)
 
@@ -120,7 +120,7 @@ class LogScan:
         Raises:
             DamagedLogError: A commit is missing or damaged.
         """
-        reads = self.log.commits(self._first, self._end.version)
+        reads = self.log.commits(self.first, self._end.version)
         for commit in self.log.personal.resolve_each(read.commit for read in reads):
             yield from self._steps_of_commit(commit)
 
@@ -133,20 +133,20 @@ class LogScan:
         Raises:
             DamagedLogError: A commit is missing, damaged, or contradicts those before.
         """
-        start = self.log.checkpoints.at_or_before(self._first - 1) if self._first else None
+        start = self.log.checkpoints.at_or_before(self.first - 1) if self.first else None
         builder = TableBuilder(start.state if start else None)
         position = Position(start.state.version, start.digest) if start else START
         for read in self.log.reader.after(position, self._end.version):
-            if read.commit.version < self._first:
+            if read.commit.version < self.first:
                 self.log.fold(builder, read.commit)
             else:
                 yield from self._fold_commit(builder, read.commit)
 
     def before(self) -> TableState | None:
         """Return the state right before the first commit; None before version 0."""
-        if not self._first:
+        if not self.first:
             return None
-        return LogScan(self.log, self._first - 1, SpanEnd(self._first - 1)).final()
+        return LogScan(self.log, self.first - 1, SpanEnd(self.first - 1)).final()
 
     def final(self) -> TableState:
         """Return the state at the span's end."""

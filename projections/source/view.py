@@ -14,14 +14,18 @@ from projections.source.event_arrays import EVENTS, event_arrays
 from projections.source.file_rows import (
     FILES,
     PARTITION_CHANGES,
-    PARTITIONS,
     file_rows,
     partition_change_rows,
-    partition_rows,
 )
 from projections.source.row_batches import Arrays, Row
 from projections.source.snapshot_rows import SNAPSHOTS, TAGS, snapshot_rows, tag_rows
 from projections.source.span_reading import LogScan
+from projections.source.statistics_rows import (
+    PARTITIONS,
+    TILES,
+    partition_arrays,
+    tile_arrays,
+)
 
 TABLE = (
     Column("identifier", "string", "the table's full name"),
@@ -54,14 +58,12 @@ class View:
         rows: Function from a span of the log to their values, by row or by column.
         is_history: Whether each row belongs to a commit, so that versions can be divided among
             tasks, filtered, and followed. Otherwise the rows are of the table at one instant.
-        from_start: Whether the state at an instant is computed from version 0 on.
     """
 
     name: str
     own: tuple[Column, ...]
     rows: RowReader | ArrayReader
     is_history: bool = True
-    from_start: bool = False
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -84,9 +86,8 @@ VIEWS = {
         View("tags", TAGS, RowReader(tag_rows), is_history=False),
         View("files", FILES, RowReader(file_rows)),
         View("partition_changes", PARTITION_CHANGES, RowReader(partition_change_rows)),
-        View(
-            "partitions", PARTITIONS, RowReader(partition_rows), is_history=False, from_start=True
-        ),
+        View("tiles", TILES, ArrayReader(tile_arrays)),
+        View("partitions", PARTITIONS, ArrayReader(partition_arrays), is_history=False),
     )
 }
 

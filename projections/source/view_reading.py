@@ -65,8 +65,11 @@ def _scan_columns(
     """Yield rows with at least the columns of these names."""
     match view.rows:
         case ArrayReader(of=arrays):
+            every = view.own
+            if typed_column is not None and view.has_partition:
+                every = (*every, typed_column)
             # One column is needed for the number of rows.
-            wanted = [each for each in view.own if names is None or each.name in names]
+            wanted = [each for each in every if names is None or each.name in names]
             own = wanted or view.own[:1]
             yield from arrays_to_batches(arrays(scan, own), (*TABLE, *own), whose)
         case RowReader(of=rows):

@@ -100,26 +100,27 @@ class TableTotals:
 
 def partition_sums(
     kept: StatisticsSource,
-    at: Instant,
+    state: TableState,
     rows: RowFilter = AllPartitions(),  # noqa: B008 - frozen
 ) -> pa.Table:
     """Return one row of `definition.ROWS` for every partition of every spec that ever had files.
 
     Args:
         kept: The table's statistics.
-        at: The instant.
+        state: The table's state at the instant.
         rows: Selects partitions, such as those of a range.
 
     Raises:
         DamagedLogError: A needed part of the log is missing or damaged.
     """
-    state = at.state
     return _fold_partition_sums(kept, kept.up_to(state.version, state.last_snapshot_id, rows))
 
 
 def _fold_partition_sums(kept: StatisticsSource, rows: Iterable[pa.Table]) -> pa.Table:
-
-    return fill_personal_values(kept.columns, fold_by_columns(concat_rows(rows), KEY_NAMES))
+    folded = fold_by_columns(concat_rows(rows), KEY_NAMES)
+    filled = fill_personal_values(kept.columns, folded)
+    # One value may be stored several times.
+    return folded if filled is folded else fold_by_columns(filled, KEY_NAMES)
 
 
 def partitions(
@@ -135,7 +136,7 @@ def partitions(
     Raises:
         DamagedLogError: A needed part of the log is missing or damaged.
     """
-    return _with_files(merge_shown(partition_sums(kept, at), rendering or rendering_of(at)))
+    return _with_files(merge_shown(partition_sums(kept, at.state), rendering or rendering_of(at)))
 
 
 def last_changes(kept: StatisticsSource, at: Instant) -> pa.Table:

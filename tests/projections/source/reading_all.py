@@ -21,8 +21,7 @@ def rows_of(
     found = view_of(view)
     constants = (str(table.identifier), table.state.table_id)
     if not found.is_history:
-        start = 0 if found.from_start else until.version
-        parts = [(start, until.version)]
+        parts = [(until.version, until.version)]
     else:
         parts = list(version_ranges(first, until.version, length))
     maps = [each.name for each in found.columns if each.kind.startswith("map")]

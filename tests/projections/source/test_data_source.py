@@ -78,7 +78,8 @@ def test_every_view_is_what_the_log_says(registered: SparkSession, lake: Ledger,
         for table in ("shop.items", "shop.orders")
         for row in in_utc(rows_of(lake.table(table), name))
     ]
-    assert found == wanted
+    # The rows of tiles have no order.
+    assert sorted(found, key=repr) == sorted(wanted, key=repr)
     assert len(found) > 0
 
 

@@ -114,7 +114,7 @@ def test_views_of_an_instant_are_read_by_one_task_a_table(tmp_path: Path) -> Non
     a_table_of(lake_in(tmp_path), "shop.orders", 250)
     small = {"versionsPerPartition": "100"}
     assert planned(asked(tmp_path, view="tags", **small)) == [("shop.orders", 250, 250)]
-    assert planned(asked(tmp_path, view="partitions", **small)) == [("shop.orders", 0, 250)]
+    assert planned(asked(tmp_path, view="partitions", **small)) == [("shop.orders", 250, 250)]
 
 
 def test_all_tables_of_a_database_or_of_the_ledger(tmp_path: Path) -> None:

@@ -175,7 +175,7 @@ def test_partitions_of_every_transform_and_type_are_those_of_the_log(tmp_path: P
 
     columns = ["spec_id", "partition", "content", "record_count", "file_size_in_bytes"]
     found, wanted = (
-        query.partition_sums(Kept.of(handle_of(each).log), each.at()).select(
+        query.partition_sums(Kept.of(handle_of(each).log), each.at().state).select(
             [*columns, "file_count"]
         )
         for each in (mirror, listing)

@@ -117,7 +117,7 @@ def test_icebergs_file_has_a_row_for_each_partition_of_each_spec() -> None:
     vector = a_file("v.puffin#4", (None, 0), spec_id=1, **sort)
     record_file(table, vector)
     state = table.at().state
-    sums = query.partition_sums(Kept.of(handle_of(table).log), table.at())
+    sums = query.partition_sums(Kept.of(handle_of(table).log), table.at().state)
 
     found = partition_statistics_table(
         sums, state.schema, state.specs, times={1: 1000}, format_version=3
@@ -151,7 +151,7 @@ def _date() -> object:
 def test_icebergs_file_carries_the_field_ids_of_the_specification(tmp_path: Path) -> None:
     table = evolved()
     state = table.at().state
-    sums = query.partition_sums(Kept.of(handle_of(table).log), table.at())
+    sums = query.partition_sums(Kept.of(handle_of(table).log), table.at().state)
     path = tmp_path / "partition-stats.parquet"
     for version, count in ((2, 12), (3, 13)):
         content = partition_statistics_table(
