@@ -37,7 +37,7 @@ from projections.source.read_limits import (
     read_limit,
 )
 from projections.source.read_options import ReadOptions
-from projections.source.span_planning import columns_of, spans
+from projections.source.span_planning import columns_of, spans, spans_of_turn
 from projections.source.span_reading import Span
 from projections.source.view_reading import find_typed_column, read
 from projections.source.write_options import WriteOptions
@@ -63,6 +63,14 @@ class SpanPartition(InputPartition):
     def __init__(self, span: Span) -> None:
         super().__init__(span)
         self.span = span
+
+
+class TurnPartition(InputPartition):
+    """Input partition of one of several tasks that divide the tables when they run."""
+
+    def __init__(self, turn: int) -> None:
+        super().__init__(turn)
+        self.turn = turn
 
 
 class LedgerDataSource(DataSource):
@@ -120,7 +128,13 @@ class LedgerReader(DataSourceReader):
         self._bounds = Bounds()
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return a task for each range of versions."""
+        """Return a task for each range of versions.
+
+        A temporary view keeps these for all its queries, so that tasks of views look the ranges up
+        themselves.
+        """
+        if self._asked.view_tasks is not None:
+            return [TurnPartition(each) for each in range(self._asked.view_tasks)]
         return [SpanPartition(each) for each in spans(self._asked, self._bounds)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -241,10 +255,17 @@ def _read_partition(
     partition: InputPartition | None, asked: ReadOptions, typed: Column | None
 ) -> Iterator[pa.RecordBatch]:
     clear_archive_importers()
-    # Where there is nothing to read, Spark creates one task: 4.1 without a partition, 4.3 with an
-    # empty one of its own.
-    if isinstance(partition, SpanPartition):
-        yield from read(partition.span, asked.view.name, typed, asked.names)
+    match partition:
+        case SpanPartition(span=span):
+            found: Iterable[Span] = (span,)
+        case TurnPartition(turn=turn):
+            found = spans_of_turn(asked, turn)
+        case _:
+            # Where there is nothing to read, Spark creates one task: 4.1 without a partition, 4.3
+            # with an empty one of its own.
+            found = ()
+    for each in found:
+        yield from read(each, asked.view.name, typed, asked.names)
 
 
 def _planned_typed_column(schema: StructType) -> Column | None:

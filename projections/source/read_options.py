@@ -29,6 +29,12 @@ Filters = Literal["checked", "pushed"]
 VERSIONS_PER_PARTITION = 8 * SEGMENT_LENGTH
 """Default number of commits per task; large compared with the cost of starting a task."""
 
+_MOST_TASKS = 10_000
+"""Largest number of tasks of a view; each opens the ledger."""
+
+_MOST_COMMITS = 2**63 - 1
+"""Largest number of commits of a batch: Spark holds it in 64 bits."""
+
 _OPTIONS = (
     "path",
     "table",
@@ -41,6 +47,7 @@ _OPTIONS = (
     "startingOffsets",
     "maxCommitsPerTrigger",
     "filters",
+    "viewTasks",
     "columns",
     "storageOptions",
     "trust",
@@ -83,6 +90,8 @@ class ReadOptions:
         most_commits: Number of commits that a trigger of a stream reads, at most; None for all.
         filters: Whether a query's filters may decide which commits are read.
         names: The columns to return, in this order; None for all.
+        view_tasks: The number of tasks that look the tables up when they run; None if they are
+            looked up once, when the read is planned.
     """
 
     root: LedgerLocation
@@ -94,6 +103,7 @@ class ReadOptions:
     most_commits: int | None = None
     filters: Filters = "checked"
     names: tuple[str, ...] | None = None
+    view_tasks: int | None = None
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> ReadOptions:
@@ -107,6 +117,12 @@ class ReadOptions:
             InvalidNameError: `table` is no table's name.
         """
         given = {name.lower(): str(value) for name, value in options.items()}
+        if "provider" in given:
+            raise InvalidInputError(
+                "Spark passes no options of a catalog's table to a source in Python, so that it "
+                "cannot be read again; call projections.source.register(spark, URL), or CREATE "
+                "TEMPORARY VIEW ... USING ledger OPTIONS (path 'URL', table '*', viewTasks 8)"
+            )
         unknown = sorted(given.keys() - _KNOWN.keys())
         if unknown:
             raise InvalidInputError(
@@ -121,6 +137,13 @@ class ReadOptions:
                 "in a folder or a bucket"
             )
         tables = _parse_tables(given.get("table", ""))
+        filters = _parse_filters(given.get("filters", "checked"))
+        view_tasks = _parse_count(given, "viewTasks", _MOST_TASKS)
+        if view_tasks is not None and filters == "pushed":
+            raise InvalidInputError(
+                "filters=pushed reads what one query needs, and viewTasks is for views of many "
+                "queries; leave one of them out"
+            )
         return cls(
             root=LedgerLocation(
                 url,
@@ -132,9 +155,10 @@ class ReadOptions:
             instant=_parse_instant(given, tables),
             versions_per_partition=_parse_span_length(given),
             starting=_parse_starting_offsets(given.get("startingoffsets", "earliest")),
-            most_commits=_parse_most_commits(given),
-            filters=_parse_filters(given.get("filters", "checked")),
+            most_commits=_parse_count(given, "maxCommitsPerTrigger", _MOST_COMMITS),
+            filters=filters,
             names=_parse_names(given["columns"]) if "columns" in given else None,
+            view_tasks=view_tasks,
         )
 
 
@@ -191,10 +215,10 @@ def _parse_span_length(given: Mapping[str, str]) -> int:
     return -(-found // CHECKPOINT_INTERVAL) * CHECKPOINT_INTERVAL
 
 
-def _parse_most_commits(given: Mapping[str, str]) -> int | None:
-    found = _parse_integer(given, "maxCommitsPerTrigger")
-    if found is not None and found < 1:
-        raise InvalidInputError(f"option maxCommitsPerTrigger is {found}; give at least 1")
+def _parse_count(given: Mapping[str, str], name: str, most: int) -> int | None:
+    found = _parse_integer(given, name)
+    if found is not None and not 1 <= found <= most:
+        raise InvalidInputError(f"option {name} is {found}; give a number from 1 to {most}")
     return found
 
 
