@@ -359,6 +359,7 @@ def test_a_batch_writer_whose_workers_and_driver_are_killed_writes_each_row_once
 
 @pytest.mark.long
 @pytest.mark.spark
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("kind", ["batch", "stream"])
 @pytest.mark.parametrize("place", ["local", "seaweedfs"])
 def test_two_hundred_kills_lose_nothing_and_write_nothing_twice(
