@@ -200,7 +200,7 @@ def _measured(root: Path, small: Path, size: int, repeats: int) -> Report:
     tables = [ledger.open(str(each)).table(NAME) for each in (root, small)]
     for table in tables:
         refresh(handle_of(table).log)
-    rows = query.partition_sums(Kept.of(handle_of(tables[0]).log), tables[0].at())
+    rows = query.partition_sums(Kept.of(handle_of(tables[0]).log), tables[0].state)
     refreshes, compared = _refreshes_in_turn(root, small, repeats)
     return Report(
         question_of(__doc__),
@@ -250,7 +250,7 @@ class Refreshes:
 def _refreshes_in_turn(root: Path, small: Path, repeats: int) -> tuple[Refreshes, Refreshes]:
     """Time refreshes of two tables in turn, so that both meet the same disturbances."""
     tables = [ledger.open(str(each)).table(NAME) for each in (root, small)]
-    partitions = len(query.partition_sums(Kept.of(handle_of(tables[0]).log), tables[0].at()))
+    partitions = len(query.partition_sums(Kept.of(handle_of(tables[0]).log), tables[0].state))
     commits = [new_commits(each, partitions) for each in (root, small)]
     found = Refreshes(), Refreshes()
     for table in tables:

@@ -154,7 +154,7 @@ def counted_anew(
     shutil.rmtree(root / handle_of(table).path / "_ledger" / "statistics", ignore_errors=True)
     with spent.timed():
         refreshed(table)
-    rows = query.partition_sums(Kept.of(handle_of(table).log), table.at())
+    rows = query.partition_sums(Kept.of(handle_of(table).log), table.state)
     return len(rows), sum(rows["file_count"].to_pylist())
 
 

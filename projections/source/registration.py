@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -16,6 +16,7 @@ from projections.spark_tasks import LedgerLocation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.udtf import UserDefinedTableFunction
 
 _PREFIX = "ledger_"
 _KINDS = {"text": "string", "number": "bigint", "time": "timestamp"}
@@ -84,7 +85,8 @@ def _register_function(
                 )
 
     shown = [Column(each, _KINDS[kind], nullable=True) for each, kind in columns.items()]
-    spark.udtf.register(f"{_PREFIX}{name}", udtf(TableFunction, returnType=spark_ddl(shown)))
+    function = cast("UserDefinedTableFunction", udtf(TableFunction, returnType=spark_ddl(shown)))
+    spark.udtf.register(f"{_PREFIX}{name}", function)
 
 
 def tiles(spark: SparkSession, table: Table) -> DataFrame:

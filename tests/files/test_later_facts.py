@@ -288,7 +288,7 @@ def test_statistics_count_files_of_every_sort() -> None:
     table = table_on(memory())
     table.append([data("a.parquet"), data("b.parquet"), by_value("e.parquet", 0)])
     table.append([vector("a.parquet", 4), vector("b.parquet", 90)])
-    sums = query.partition_sums(Kept.of(handle_of(table).log), table.at())
+    sums = query.partition_sums(Kept.of(handle_of(table).log), table.state)
     state = table.state
     found = partition_statistics_table(
         sums, state.schema, state.specs, times={}, format_version=3

@@ -35,7 +35,7 @@ def lived(seed: int) -> Table:
 def named(table: Table, view: str, names: list[str]) -> list[dict[str, Any]]:
     whose = (str(table.identifier), table.state.table_id)
     found, end = view_of(view), SpanEnd(table.state.version)
-    first = 0 if found.is_history or found.from_start else end.version
+    first = 0 if found.is_history else end.version
     batches = scan_rows(found, LogScan(handle_of(table).log, first, end), whose, None, names)
     return [row for batch in batches for row in batch.to_pylist()]
 

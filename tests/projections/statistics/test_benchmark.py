@@ -13,6 +13,7 @@ from benchmarks import (
     statistics_memory,
     statistics_refresh,
     statistics_spark,
+    statistics_views,
 )
 
 pytestmark = pytest.mark.usefixtures("nothing_old_to_collect")
@@ -38,6 +39,14 @@ def test_answers_from_tiles_are_those_of_duckdb_over_the_same_tiles(tmp_path: Pa
     report = statistics_answers.run(tmp_path, size=20_000, partitions=500, repeats=1)
 
     assert report.fingerprint.startswith("entries=20000 partitions=500 rows=")
+    assert all(figure.value > 0 for figure in report.figures)
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_view_of_partitions_is_what_spark_sums_up_from_tiles(tmp_path: Path) -> None:
+    report = statistics_views.run(tmp_path, size=20_000, partitions=500, repeats=1)
+
+    assert report.fingerprint == "entries=20000 partitions=500"
     assert all(figure.value > 0 for figure in report.figures)
 
 
