@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import pyspark
+from attrs import evolve
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -27,6 +28,7 @@ from pyspark.sql.types import StructField, StructType
 
 from ledger.model.errors import InvalidInputError
 from projections.source.bounds import Bounds, Operator
+from projections.source.catalog_tables import keep_options, kept_options, options_of_creation
 from projections.source.columns import Column, spark_ddl
 from projections.source.commit_feed import CommitFeed
 from projections.source.feed_offset import Offset
@@ -83,11 +85,14 @@ class LedgerDataSource(DataSource):
 
     def schema(self) -> str:
         """Return the view's columns."""
-        return spark_ddl(columns_of(ReadOptions.of(self.options)))
+        created = options_of_creation(self.options)
+        if created is None:
+            return spark_ddl(columns_of(ReadOptions.of(self.options)))
+        return spark_ddl(keep_options(columns_of(ReadOptions.of(created)), created))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of the view, now or at an instant."""
-        asked = ReadOptions.of(self.options)
+        asked = self._options_of_read(schema)
         kind = LedgerReader if asked.filters == "checked" else FilteredReader
         return kind(asked, _planned_typed_column(schema))
 
@@ -111,7 +116,14 @@ class LedgerDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Return a streaming reader of the view."""
-        return LedgerStreamReader(ReadOptions.of(self.options), _planned_typed_column(schema))
+        return LedgerStreamReader(self._options_of_read(schema), _planned_typed_column(schema))
+
+    def _options_of_read(self, schema: StructType) -> ReadOptions:
+        if self.options or not schema.fields:
+            return ReadOptions.of(self.options)
+        kept = kept_options(schema.fields[0].metadata.get("comment", ""))
+        # The catalog has the columns of the table's creation.
+        return evolve(ReadOptions.of(kept), names=tuple(schema.names))
 
 
 class LedgerReader(DataSourceReader):

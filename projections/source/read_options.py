@@ -117,12 +117,6 @@ class ReadOptions:
             InvalidNameError: `table` is no table's name.
         """
         given = {name.lower(): str(value) for name, value in options.items()}
-        if "provider" in given:
-            raise InvalidInputError(
-                "Spark passes no options of a catalog's table to a source in Python, so that it "
-                "cannot be read again; call projections.source.register(spark, URL), or CREATE "
-                "TEMPORARY VIEW ... USING ledger OPTIONS (path 'URL', table '*', viewTasks 8)"
-            )
         unknown = sorted(given.keys() - _KNOWN.keys())
         if unknown:
             raise InvalidInputError(
@@ -130,7 +124,10 @@ class ReadOptions:
             )
         url = given.get("path", "")
         if not url:
-            raise InvalidInputError("no ledger is given; give its root: .load(URL)")
+            raise InvalidInputError(
+                "no ledger is given; give its root: .load(URL), or for a table of Spark's catalog "
+                "CREATE TABLE name USING ledger OPTIONS (path 'URL', `table` '*'), without columns"
+            )
         if url.startswith("memory:"):
             raise InvalidInputError(
                 f"{url} exists in one process alone, and Spark reads in others: keep the ledger "

@@ -92,7 +92,10 @@ class WriteOptions:
 def _parse_root(given: Mapping[str, str]) -> LedgerLocation:
     url = given.get("path", "")
     if not url:
-        raise InvalidInputError("no ledger is given; give its root: .save(URL)")
+        raise InvalidInputError(
+            "no ledger is given; give its root: .save(URL); a table of Spark's catalog that uses "
+            "ledger is a view of a log, and takes no rows"
+        )
     if url.startswith("memory:"):
         raise InvalidInputError(
             f"{url} exists in one process alone, and Spark writes in others: keep the ledger in a "

@@ -36,6 +36,16 @@ def sql(spark: SparkSession, lake: Ledger) -> Iterator[SparkSession]:
         spark.catalog.dropTempView(f"ledger_{name}")
 
 
+@pytest.fixture
+def catalog(sql: SparkSession) -> Iterator[SparkSession]:
+    """A session whose tables are dropped afterwards."""
+    yield sql
+    for each in sql.catalog.listTables():
+        if not each.isTemporary:
+            sql.sql(f"DROP TABLE {each.name}")
+    sql.catalog.dropTempView("followed")
+
+
 def rows_of(found: DataFrame) -> list[tuple[Any, ...]]:
     return [tuple(each) for each in found.collect()]
 
@@ -97,16 +107,56 @@ def test_views_of_a_ledger_that_does_not_exist_are_refused(
         register(spark, str(tmp_path / "nothing"))
 
 
-def test_a_table_of_spark_s_catalog_is_refused_with_the_way_to_a_view(
+def test_a_table_of_spark_s_catalog_is_read_as_it_is_at_each_query(
+    catalog: SparkSession, lake: Ledger
+) -> None:
+    options = f"path '{lake.url}', `table` 'shop.*', view 'commits', filters 'pushed'"
+    catalog.sql(f"CREATE TABLE commits USING ledger OPTIONS ({options})")
+    table = lake.table("shop.orders")
+    before = rows_of(catalog.sql("SELECT * FROM commits WHERE identifier = 'shop.orders'"))
+
+    table.append([data_file("b.parquet")])
+
+    assert len(before) == table.state.version
+    after = catalog.table("commits").where("identifier = 'shop.orders'").orderBy("version")
+    assert rows_of(after)[:-1] == sorted(before)
+    assert after.columns == catalog.table("ledger_commits").columns
+    stream = catalog.readStream.table("commits").writeStream.format("memory")
+    query = stream.queryName("followed").trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert catalog.table("followed").count() == catalog.table("ledger_commits").count()
+
+
+def test_a_table_keeps_the_columns_of_its_creation(catalog: SparkSession, lake: Ledger) -> None:
+    options = f"path '{lake.url}', `table` 'shop.orders', view 'tags', columns 'version,tag_name'"
+    catalog.sql(f"CREATE TABLE tags USING ledger COMMENT 'ours' OPTIONS ({options})")
+    lake.table("shop.orders").create_tag("v1")
+
+    assert [each.tag_name for each in catalog.table("tags").collect()] == ["v1"]
+    assert catalog.table("tags").columns == ["version", "tag_name"]
+
+
+def test_a_table_without_what_it_needs_is_refused(catalog: SparkSession, lake: Ledger) -> None:
+    place = f"path '{lake.url}', `table` 'shop.orders'"
+    secret = f"{place}, storageOptions '{{\"key\": 1}}'"
+    with pytest.raises(AnalysisException, match="environment variables"):
+        catalog.sql(f"CREATE TABLE secret USING ledger OPTIONS ({secret})")
+    with pytest.raises(AnalysisException, match="there is no option 'wiev'"):
+        catalog.sql(f"CREATE TABLE typed USING ledger OPTIONS ({place}, wiev 'tags')")
+    catalog.sql(f"CREATE TABLE own (x INT) USING ledger OPTIONS ({place})")
+    with pytest.raises(AnalysisException, match="without columns"):
+        catalog.table("own").collect()
+    with pytest.raises(AnalysisException, match="takes no rows"):
+        catalog.sql("INSERT INTO own VALUES (1)")
+
+
+def test_a_temporary_view_by_statement_is_read_as_it_is_at_each_query(
     sql: SparkSession, lake: Ledger
 ) -> None:
     options = f"OPTIONS (path '{lake.url}', `table` 'shop.orders', view 'commits'"
-    with pytest.raises(AnalysisException, match="TEMPORARY VIEW"):
-        sql.sql(f"CREATE TABLE kept USING ledger {options})")
-
     sql.sql(f"CREATE OR REPLACE TEMPORARY VIEW kept USING ledger {options}, viewTasks 1)")
     before = sql.table("kept").count()
-    lake.table("shop.orders").append([data_file("b.parquet")])
+    lake.table("shop.orders").append([data_file("c.parquet")])
     assert sql.table("kept").count() == before + 1
     sql.catalog.dropTempView("kept")
 
