@@ -117,7 +117,8 @@ def test_each_block_runs_and_prints_what_stands_below_it(
 ) -> None:
     if page.stem == "spark":
         # One JVM does for all tests; the page's own session is that one.
-        request.getfixturevalue("spark")
+        session = request.getfixturevalue("spark")
+        session.sql(f"ALTER DATABASE default SET LOCATION '{tmp_path}'")
     if "pypaimon import" in page.read_text():
         needs_pypaimon()
     monkeypatch.chdir(tmp_path)
