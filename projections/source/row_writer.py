@@ -29,6 +29,7 @@ from ledger.model.errors import (
     CommitUnknownError,
     InvalidInputError,
     NotFoundError,
+    TableDroppedError,
     UnsupportedError,
 )
 from ledger.model.file_change import FileChange
@@ -87,7 +88,7 @@ class WriteJob:
         Raises:
             NotFoundError: The ledger or the table does not exist.
             InvalidInputError: The rows do not fit the table.
-            UnsupportedError: The table's files are merged or listed by an engine.
+            UnsupportedError: The table's rows are merged by key, or engines write its files.
         """
         table = options.root.open().table(options.table)
         state = table.state
@@ -143,10 +144,16 @@ class WriteJob:
         )
         if key is not None:
             plan = evolve(plan, commit_user=key[0], commit_identifier=key[1])
-        if mode == "dynamic":
-            _replace_partitions(handle_of(table), table, plan, options)
-        else:
-            table.commit_snapshot(plan, **options)
+        try:
+            if mode == "dynamic":
+                _replace_partitions(handle_of(table), table, plan, options)
+            else:
+                table.commit_snapshot(plan, **options)
+        except TableDroppedError as error:
+            raise TableDroppedError(
+                f"{self.options.table} was dropped while rows were written for it; nothing was "
+                "committed"
+            ) from error
 
 
 def _registered(
@@ -217,7 +224,7 @@ def refuse_other_writers(state: TableState, name: str) -> None:
     """Reject tables whose files the ledger does not add.
 
     Raises:
-        UnsupportedError: Rows are merged by key, or an engine lists the files.
+        UnsupportedError: Rows are merged by key, or engines write the files.
     """
     if state.schema.primary_keys:
         raise UnsupportedError(
@@ -225,10 +232,16 @@ def refuse_other_writers(state: TableState, name: str) -> None:
             "by key, and this writer only adds files; write with an engine of the format, or drop "
             "the key"
         )
-    if not state.lists_files:
+    owner = state.owner
+    if owner.kind == "mirrored":
         raise UnsupportedError(
-            f"the files of {name} are listed by its engine ({state.origin.source}); write with "
-            "that engine"
+            f"{name} follows {state.origin.source}, whose engine writes its files; write there and "
+            "import what is new, or promote the table (lakeledger promote)"
+        )
+    if owner.kind == "served":
+        raise UnsupportedError(
+            f"{name} is served through the {owner.protocol} protocol, and engines write its files; "
+            "write through the server, or take the table back first (lakeledger serve-table --back)"
         )
 
 

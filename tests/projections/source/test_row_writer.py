@@ -258,6 +258,7 @@ def test_a_table_whose_rows_are_merged_is_rejected(
     lake.create_table("shop.orders", keyed)
     with pytest.raises(AnalysisException, match="merged by key"):
         writer_of(registered.range(1)).mode("append").save(lake.url)
+    assert not (tmp_path / "shop.db" / "orders" / "data").exists()
 
 
 @pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kolkata"])
