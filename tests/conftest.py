@@ -140,12 +140,17 @@ def _loaded_command(request: pytest.FixtureRequest) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One local Spark for the whole run; LAKELEDGER_CLASS_ARCHIVE names a file to start faster."""
     from projections.statistics import spark_session
 
     archive = os.environ.get("LAKELEDGER_CLASS_ARCHIVE")
-    session = spark_session(class_archive=Path(archive) if archive else None)
+    folder = tmp_path_factory.mktemp("warehouse")
+    with pytest.MonkeyPatch.context() as patch:
+        # Tables of Spark's own catalog would be in the working directory.
+        warehouse = f"--conf spark.sql.warehouse.dir={folder} pyspark-shell"
+        patch.setenv("PYSPARK_SUBMIT_ARGS", warehouse)
+        session = spark_session(class_archive=Path(archive) if archive else None)
     yield session
     session.stop()
 

@@ -117,8 +117,7 @@ def test_each_block_runs_and_prints_what_stands_below_it(
 ) -> None:
     if page.stem == "spark":
         # One JVM does for all tests; the page's own session is that one.
-        session = request.getfixturevalue("spark")
-        session.sql(f"ALTER DATABASE default SET LOCATION '{tmp_path}'")
+        request.getfixturevalue("spark")
     if "pypaimon import" in page.read_text():
         needs_pypaimon()
     monkeypatch.chdir(tmp_path)

@@ -37,9 +37,8 @@ def sql(spark: SparkSession, lake: Ledger) -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def catalog(sql: SparkSession, tmp_path: Path) -> Iterator[SparkSession]:
+def catalog(sql: SparkSession) -> Iterator[SparkSession]:
     """A session whose tables are dropped afterwards."""
-    sql.sql(f"ALTER DATABASE default SET LOCATION '{tmp_path}'")
     yield sql
     for each in sql.catalog.listTables():
         if not each.isTemporary:
