@@ -184,7 +184,7 @@ def _make_ready(root: Path, workdir: Path, last: int) -> None:
     import pyarrow as pa
 
     table = ledger.open(str(root)).table(TABLE)
-    scan = LogScan(handle_of(table).log, 1, SpanEnd(last))
+    scan = LogScan(handle_of(table), 1, SpanEnd(last))
     batches = [*scan_rows(view_of("events"), scan, (TABLE, ""), None, _COLUMNS)]
     with (
         pa.OSFile(str(workdir / _READY), "wb") as file,
@@ -237,7 +237,7 @@ def _summed(rows: DataFrame) -> Found:
 def _in_process(root: Path, size: int) -> Found:
     view = view_of("events")
     table = ledger.open(str(root)).table(TABLE)
-    scan = LogScan(handle_of(table).log, 0, SpanEnd(size))
+    scan = LogScan(handle_of(table), 0, SpanEnd(size))
     events = characters = 0
     for batch in scan_rows(view, scan, (TABLE, "")):
         events += batch.num_rows

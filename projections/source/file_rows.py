@@ -208,9 +208,10 @@ def refuse_engine_listed(scan: LogScan) -> None:
     final = scan.final()
     if final.is_mirrored or not final.lists_files:
         raise UnsupportedError(
-            f"the files of this table are listed in the manifests of {final.origin.source}: "
-            "they are not in the log. Read the views commits, events, columns, snapshots and "
-            "tags, or Table.at().files"
+            f"the files of {scan.table.identifier} are listed in the manifests of "
+            f"{final.origin.source}: "
+            "they are not in the log. Read the views commits, events, columns, snapshots, tags "
+            "and partitions, or Table.at().files"
         )
 
 

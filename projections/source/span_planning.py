@@ -122,7 +122,7 @@ def _state_and_end(table: Table, instant: Instant | None) -> tuple[TableState, S
     if not isinstance(instant, SnapshotInstant | TagInstant):
         return state, SpanEnd(state.version)
     # A group commit may hold later snapshots, too.
-    scan = LogScan(handle_of(table).log, state.version, SpanEnd(state.version))
+    scan = LogScan(handle_of(table), state.version, SpanEnd(state.version))
     for step in scan.steps():
         if any(each.snapshot_id == state.last_snapshot_id for each in step.snapshots):
             return state, SpanEnd(state.version, step.position + 1)

@@ -20,6 +20,7 @@ from ledger.model.errors import DamagedLogError, InvalidInputError, UnsupportedE
 from ledger.model.file_change import FileChange
 from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
+from ledger.table_handle import TableHandle
 from projections.spark_tasks import LedgerLocation, TablePlace
 
 
@@ -93,20 +94,21 @@ class LogScan:
     """Iteration over a span of a table's log.
 
     Args:
-        log: The table's log.
+        table: The table.
         first: The first commit.
         end: The end; that commit must exist.
     """
 
-    def __init__(self, log: TableLog, first: int, end: SpanEnd) -> None:
-        self.log = log
+    def __init__(self, table: TableHandle, first: int, end: SpanEnd) -> None:
+        self.table = table
+        self.log: TableLog = table.log
         self.first = first
         self._end = end
 
     @classmethod
     def of(cls, span: Span) -> LogScan:
         """Return the scan of a span, with a new handle of the log."""
-        return cls(span.table.open(span.root).log, span.first, span.end)
+        return cls(span.table.open(span.root), span.first, span.end)
 
     def unread(self) -> Iterator[TransactionStep[Raw]]:
         """Yield the transactions as `steps`, with events as raw JSON from the log."""
@@ -146,11 +148,11 @@ class LogScan:
         """Return the state right before the first commit; None before version 0."""
         if not self.first:
             return None
-        return LogScan(self.log, self.first - 1, SpanEnd(self.first - 1)).final()
+        return LogScan(self.table, self.first - 1, SpanEnd(self.first - 1)).final()
 
     def final(self) -> TableState:
         """Return the state at the span's end."""
-        last = LogScan(self.log, self._end.version, self._end).folded()
+        last = LogScan(self.table, self._end.version, self._end).folded()
         ((_, builder),) = deque(last, maxlen=1)
         return builder.freeze()
 
@@ -163,7 +165,7 @@ class LogScan:
             DamagedLogError: Their list is missing or damaged.
             UnsupportedError: An engine keeps them in a manifest list of its own.
         """
-        _refuse_foreign_manifests(event)
+        _refuse_foreign_manifests(event, str(self.table.identifier))
         try:
             files = event_files(self.log.store, self.log.layout, event)
             return tuple(self.log.personal.columns.opened(files))
@@ -188,14 +190,14 @@ class LogScan:
             yield TransactionStep(commit, position, each)
 
 
-def _refuse_foreign_manifests(event: SnapshotEvent) -> None:
+def _refuse_foreign_manifests(event: SnapshotEvent, table: str) -> None:
     if isinstance(event, RolledBack) or event.delta_manifest_list is UNSET:
         return
     if event.files or not isinstance(event.changes, UnsetType):
         return
     if event.delta_record_count or event.delta_file_count:
         raise UnsupportedError(
-            f"snapshot {event.snapshot_id} names its engine's own manifest list "
+            f"snapshot {event.snapshot_id} of {table} names its engine's own manifest list "
             f"{event.delta_manifest_list}: its files are not in the log. Read the views commits, "
-            "events, columns or snapshots, or a range of versions without it"
+            "events, columns, snapshots or partitions, or a range of versions without it"
         )

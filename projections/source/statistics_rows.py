@@ -10,6 +10,7 @@ from attrs import frozen
 
 from ledger.model.file_change import PartitionValue
 from ledger.state.table import TableState
+from ledger.table_at import TableAt
 from projections.source.columns import (
     PARTITION,
     TYPED,
@@ -24,9 +25,10 @@ from projections.source.file_rows import PARTITION_CONTENT, SPEC, refuse_engine_
 from projections.source.row_batches import Arrays
 from projections.source.span_reading import LogScan
 from projections.statistics import Kept
+from projections.statistics.engine_listed import EngineListedStatistics
 from projections.statistics.fold import between, up_to
 from projections.statistics.partition_rendering import fill_personal_values
-from projections.statistics.query import partition_sums
+from projections.statistics.query import StatisticsSource, partition_sums
 from projections.statistics.tile_files import AllPartitions, blocks
 
 if TYPE_CHECKING:
@@ -96,16 +98,18 @@ def _deltas(kept: Kept, first: int, state: TableState) -> Iterator[pa.Table]:
 def partition_arrays(scan: LogScan, wanted: Sequence[Column]) -> Iterator[Arrays]:
     """Yield columns of `PARTITIONS`: the partitions that have files at the scan's end.
 
+    If an engine lists the table's files, they are counted from its manifests.
+
     Raises:
         DamagedLogError: A needed part of the log is missing or damaged.
-        UnsupportedError: An engine lists the table's files.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    refuse_engine_listed(scan)
     state = scan.final()
-    kept = Kept.of(scan.log)
+    kept: StatisticsSource = Kept.of(scan.log)
+    if not state.lists_files:
+        kept = EngineListedStatistics(scan.table, TableAt(state, state.schema, scan.table))
     rows = partition_sums(kept, state)
     rows = rows.filter(pc.greater(rows["file_count"], 0))
     version = pa.repeat(pa.scalar(state.version, pa.int64()), len(rows))
@@ -114,7 +118,7 @@ def partition_arrays(scan: LogScan, wanted: Sequence[Column]) -> Iterator[Arrays
 
 
 def _arrays(
-    kept: Kept, rows: pa.Table, state: TableState, wanted: Sequence[Column]
+    kept: StatisticsSource, rows: pa.Table, state: TableState, wanted: Sequence[Column]
 ) -> Iterator[Arrays]:
     """Yield columns of rows of statistics; those of whole tables are left out."""
     rows = AllPartitions().select(rows)

@@ -47,8 +47,8 @@ def read_all(lake: Ledger) -> str:
     """Let readers read a table; return what they say of values."""
     table = lake.table("shop.people")
     said = [repr(table.at().files), table.report(), repr(list(table.history()))]
-    said += [repr(file_rows(LogScan(handle_of(table).log, 0, SpanEnd(table.state.version))))]
-    said += [repr(list(file_rows(LogScan(handle_of(table).log, 0, SpanEnd(table.state.version)))))]
+    said += [repr(file_rows(LogScan(handle_of(table), 0, SpanEnd(table.state.version))))]
+    said += [repr(list(file_rows(LogScan(handle_of(table), 0, SpanEnd(table.state.version)))))]
     kept = Kept.of(handle_of(table).log)
     said += [repr(listed_partitions(kept, table.at()))]
     for each in ("mail = 'nobody'", "kind = 'nobody'", "id > 100"):

@@ -529,7 +529,7 @@ def test_rows_for_spark_show_author_and_message_until_they_are_erased() -> None:
     table.alter([SetOption("k", "1")], author=ANN, message="why", properties={"a": "1"})
 
     def said() -> list[tuple[object, ...]]:
-        return [row[5:8] for row in commit_rows(LogScan(handle_of(table).log, 1, SpanEnd(1)))]
+        return [row[5:8] for row in commit_rows(LogScan(handle_of(table), 1, SpanEnd(1)))]
 
     assert said() == [(ANN, "why", [("a", "1")])]
     lake_on(store).erase(author=ANN)

@@ -28,7 +28,7 @@ def rows_of(
     rows: Rows = []
     for low, high in parts:
         last = until if high == until.version else SpanEnd(high)
-        scan = LogScan(handle_of(table).log, low, last)
+        scan = LogScan(handle_of(table), low, last)
         for batch in scan_rows(found, scan, constants):
             rows += [_plain(row, maps) for row in batch.to_pylist()]
     return rows

@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyiceberg.partitioning import PartitionField as IcebergField
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.transforms import IdentityTransform
 
 import ledger
 from ledger import FileChange, Ledger, Table, UnsupportedError
@@ -43,9 +46,10 @@ def test_snapshots_of_paimon_are_shown_whatever_its_source_went_back_to(tmp_path
     assert names == list(table.at().schema.names)
     assert len(rows_of(table, "commits")) == table.state.version + 1
     assert {"commitSnapshot", "createTag"} < {row["type"] for row in rows_of(table, "events")}
-    for view in ("files", "partition_changes", "partitions"):
-        with pytest.raises(UnsupportedError, match="are not in the log"):
+    for view in ("files", "partition_changes", "tiles"):
+        with pytest.raises(UnsupportedError, match=r"of a\.b .* are not in the log"):
             rows_of(table, view)
+    assert_partitions_are_those_of_live_files(table)
     live = len(table.at().files)
     lake.promote("a.b")
     gone = table.at().files[0]
@@ -53,6 +57,23 @@ def test_snapshots_of_paimon_are_shown_whatever_its_source_went_back_to(tmp_path
     own = [(4, 9, live), (5, 9 - gone.record_count, live - 1)]
     assert snapshots(table, "snapshot_id", "record_count", "file_count")[-2:] == own
     assert [row["path"] for row in rows_of(table, "files")].count(gone.path) == 2
+
+
+def assert_partitions_are_those_of_live_files(table: Table) -> None:
+    wanted: dict[tuple[object, ...], tuple[int, int]] = {}
+    for each in table.at().files:
+        names = [field.name for field in table.state.specs[each.spec_id].fields]
+        key = (each.content, *(f"{n}={v}" for n, v in zip(names, each.partition, strict=True)))
+        records, files = wanted.get(key, (0, 0))
+        wanted[key] = (records + each.record_count, files + 1)
+    found = {
+        (row["content"], *(f"{n}={v}" for n, v in row["partition"].items())): (
+            row["record_count"],
+            row["file_count"],
+        )
+        for row in rows_of(table, "partitions")
+    }
+    assert found == wanted
 
 
 def owned(lake: Ledger, place: str) -> Table:
@@ -77,3 +98,25 @@ def test_snapshots_of_a_promoted_table_are_shown_as_icebergs(tmp_path: Path) -> 
     ]
     assert snapshots(table, "target_snapshot_id")[-1] == (first,)
     assert len(rows_of(table, "files")) >= 2
+
+
+def test_partitions_of_a_mirrored_iceberg_table_are_those_of_its_live_files(
+    tmp_path: Path,
+) -> None:
+    spec = PartitionSpec(IcebergField(2, 1000, IdentityTransform(), "name"))
+    theirs = created(tmp_path / "t", spec=spec)
+    appended(theirs, 1, 2, 3, name=["a", "b", None])
+    appended(theirs, 4, name=["a"])
+    with theirs.update_spec() as update:
+        update.add_field("id", IdentityTransform(), "shard")
+    appended(theirs, 5, name=["c"])
+    theirs.delete("name = 'b'")
+    lake = ledger.open(tmp_path / "lake")
+    lake.import_table("a.b", theirs.metadata_location)
+    table = lake.table("a.b")
+    assert table.state.is_mirrored
+
+    assert_partitions_are_those_of_live_files(table)
+    partitions = [row["partition"] for row in rows_of(table, "partitions")]
+    assert sorted(map(len, partitions)) == [1, 1, 2]
+    assert {"name": None} in partitions

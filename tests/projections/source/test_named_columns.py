@@ -36,7 +36,7 @@ def named(table: Table, view: str, names: list[str]) -> list[dict[str, Any]]:
     whose = (str(table.identifier), table.state.table_id)
     found, end = view_of(view), SpanEnd(table.state.version)
     first = 0 if found.is_history else end.version
-    batches = scan_rows(found, LogScan(handle_of(table).log, first, end), whose, None, names)
+    batches = scan_rows(found, LogScan(handle_of(table), first, end), whose, None, names)
     return [row for batch in batches for row in batch.to_pylist()]
 
 

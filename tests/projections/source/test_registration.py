@@ -127,6 +127,16 @@ def test_a_table_of_spark_s_catalog_is_read_as_it_is_at_each_query(
     assert catalog.table("followed").count() == catalog.table("ledger_commits").count()
 
 
+def test_dropping_the_table_leaves_the_ledger(catalog: SparkSession, lake: Ledger) -> None:
+    catalog.sql(f"CREATE TABLE log USING ledger OPTIONS (path '{lake.url}', `table` '*')")
+    assert catalog.catalog.getTable("log").tableType == "EXTERNAL"
+    before = catalog.table("log").count()
+
+    catalog.sql("DROP TABLE log PURGE")
+
+    assert catalog.table("ledger_events").count() == before > 0
+
+
 def test_a_table_keeps_the_columns_of_its_creation(catalog: SparkSession, lake: Ledger) -> None:
     options = f"path '{lake.url}', `table` 'shop.orders', view 'tags', columns 'version,tag_name'"
     catalog.sql(f"CREATE TABLE tags USING ledger COMMENT 'ours' OPTIONS ({options})")

@@ -74,7 +74,7 @@ def test_wide_blocks_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for name, rows in whole.items():
         assert rows_of(table, name) == rows
-        scan = LogScan(handle_of(table).log, 0, SpanEnd(table.state.version))
+        scan = LogScan(handle_of(table), 0, SpanEnd(table.state.version))
         assert max(len(each) for each in scan_rows(view_of(name), scan, ("a.b", "id"))) == 7
 
 
@@ -105,7 +105,7 @@ def test_typed_values_are_those_of_each_spec() -> None:
     column = typed_column(table.state.schema, table.state.specs)
     assert column is not None
 
-    scan = LogScan(handle_of(table).log, 0, SpanEnd(table.state.version))
+    scan = LogScan(handle_of(table), 0, SpanEnd(table.state.version))
     names = ("partition_values", "partition", "record_count")
     for view in ("tiles", "partitions"):
         (batch,) = scan_rows(view_of(view), scan, ("shop.orders", "id"), column, names)

@@ -333,7 +333,7 @@ def test_files_in_an_engines_own_manifests_are_rejected_and_not_left_out() -> No
         delta_record_count=3,
         delta_manifest_list="manifest-list-1",
     )
-    scan = LogScan(handle_of(table).log, 0, SpanEnd(0))
+    scan = LogScan(handle_of(table), 0, SpanEnd(0))
     with pytest.raises(UnsupportedError, match="manifest-list-1"):
         scan.files(next(scan.steps()), event)
 
@@ -343,7 +343,7 @@ def test_a_renamed_column_keeps_its_id_in_the_rows() -> None:
     table.alter([RenameColumn(("amount",), "cents")])
     of_two = [row for row in rows_of(table, "columns") if row["field_id"] == 2]
     assert [(row["schema_id"], row["name"]) for row in of_two] == [(0, "amount"), (1, "cents")]
-    scan = LogScan(handle_of(table).log, 0, SpanEnd(1))
+    scan = LogScan(handle_of(table), 0, SpanEnd(1))
     assert scan.before() is None
     assert scan.final() == table.state
 
