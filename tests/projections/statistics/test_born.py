@@ -232,7 +232,7 @@ def test_views_and_objects_of_an_iceberg_table_say_what_its_metadata_says(tmp_pa
         then = table_snapshot(table.at(snapshot=snapshot.snapshot_id).state)
         assert then is not None
         assert (then.record_count, then.file_count) == (row["record_count"], row["file_count"])
-    for view in ("files", "partition_changes", "partitions"):
+    for view in ("files", "partition_changes", "tiles"):
         with pytest.raises(UnsupportedError, match="not in the log"):
             rows_of(table, view)
 
