@@ -9,7 +9,8 @@ Files of other attempts are named by no commit, and `lakeledger maintain` remove
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Final
 
 from attrs import evolve, frozen
@@ -50,6 +51,10 @@ if TYPE_CHECKING:
 _QUERY_ID: Final = "sql.streaming.queryId"
 _BATCH_ID: Final = "streaming.sql.batchId"
 _MOST_OVERWRITES: Final = 20
+# Spark 4.1 takes the zone of instants in Arrow to be UTC; 4.3 asks for it.
+_ZONE_OF_INSTANTS: Final[Mapping[str, Any]] = (
+    {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+)
 
 
 class WrittenFiles(WriterCommitMessage):
@@ -94,7 +99,7 @@ class WriteJob:
         state = table.state
         refuse_other_writers(state, options.table)
         try:
-            columns = to_arrow_schema(schema)
+            columns = to_arrow_schema(schema, **_ZONE_OF_INSTANTS)
         except PySparkException as error:
             raise InvalidInputError(f"the rows cannot be written: {error}") from error
         ColumnMatch.of(columns, state.schema, options.table)

@@ -11,7 +11,7 @@ import pytest
 from ledger import MissingDependencyError
 from projections.statistics import spark_session
 from projections.statistics.session import require_java
-from tests.programs import output_of, run
+from tests.programs import ROOT, output_of, run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -121,3 +121,9 @@ def test_importing_the_statistics_does_not_import_spark() -> None:
 
 def test_the_callers_session_is_used(spark: SparkSession) -> None:
     assert spark_session() is spark
+
+
+def test_no_library_code_asks_for_a_context_that_connect_has_not() -> None:
+    for path in (ROOT / "projections").rglob("*.py"):
+        assert ".sparkContext" not in path.read_text(), path
+        assert ".rdd" not in path.read_text(), path
