@@ -235,13 +235,14 @@ def table_to_parquet(table: pa.Table) -> bytes:
 
     sink = pa.BufferOutputStream()
     if table.num_rows < _FEW_ROWS:
-        # In a small file the overhead takes longer to read than the values: a dictionary page for
-        # each column, unused statistics, and the setup of decompression.
+        # In a small file the overhead takes longer to read than the values: unused statistics, and
+        # the setup of decompression.
         parquet.write_table(
             table, sink, compression="snappy", use_dictionary=_REPEATED, write_statistics=False
         )
     else:
-        parquet.write_table(table, sink, compression="zstd")
+        # A dictionary of paths or sizes, which do not repeat, is larger and slower to read.
+        parquet.write_table(table, sink, compression="zstd", use_dictionary=_REPEATED)
     return bytes(sink.getvalue())
 
 
@@ -341,18 +342,32 @@ def write_changes(files: Sequence[FileChange]) -> bytes:
     return table_to_parquet(to_table(files))
 
 
-def read_changes(body: bytes, count: int | None = None) -> tuple[FileChange, ...]:
+def read_changes(
+    body: bytes, count: int | None = None, paths: Collection[str] | None = None
+) -> tuple[FileChange, ...]:
     """Return the file changes in a change file's bytes; the inverse of `write_changes`.
 
     Args:
         body: The bytes.
         count: The expected number of file changes, if known; checked before rows are read.
+        paths: The paths of the wanted files; None for all.
 
     Raises:
         ValueError: The bytes are not such a file.
         UpgradeRequiredError: A newer version wrote them.
     """
-    return tuple(changes_from_table(read_changes_table(body, count)))
+    table = read_changes_table(body, count)
+    return tuple(changes_from_table(table if paths is None else _rows_of_files(table, paths)))
+
+
+def _rows_of_files(table: pa.Table, paths: Collection[str]) -> pa.Table:
+    """Return the rows of some files: the others do not become objects."""
+    import pyarrow.compute as pc
+
+    if "path" not in table.column_names:
+        return table
+    wanted = texts([*paths])
+    return table.filter(pc.is_in(table["path"], wanted))
 
 
 def store_changes(
@@ -428,9 +443,9 @@ def change_references(commit: Commit[Any]) -> Iterator[ChangesReference]:
 
 
 def load_changes(
-    store: Store, layout: Layout, reference: ChangesReference
+    store: Store, layout: Layout, reference: ChangesReference, paths: Collection[str] | None = None
 ) -> tuple[FileChange, ...]:
-    """Return the file changes in the change file that a commit names.
+    """Return the file changes in the change file that a commit names; see `event_files`.
 
     Raises:
         DamagedLogError: The file is missing, or its content is not what the commit names.
@@ -438,12 +453,18 @@ def load_changes(
     """
     body = load_change_file(store, layout, reference)
     try:
-        return read_changes(body, reference.count)
+        return read_changes(body, reference.count, paths)
     except ValueError as error:
-        key = f"{layout.root}/{reference.path}"
-        raise DamagedLogError(
-            f"{key} does not hold the file changes that its commit names: {error}", key
-        ) from error
+        raise _invalid_changes_error(layout, reference, error) from error
+
+
+def _invalid_changes_error(
+    layout: Layout, reference: ChangesReference, error: Exception
+) -> DamagedLogError:
+    key = f"{layout.root}/{reference.path}"
+    return DamagedLogError(
+        f"{key} does not hold the file changes that its commit names: {error}", key
+    )
 
 
 def load_change_file(store: Store, layout: Layout, reference: ChangesReference) -> bytes:
@@ -467,8 +488,16 @@ def load_change_file(store: Store, layout: Layout, reference: ChangesReference) 
     return body
 
 
-def event_files(store: Store, layout: Layout, event: ListingEvent) -> tuple[FileChange, ...]:
+def event_files(
+    store: Store, layout: Layout, event: ListingEvent, paths: Collection[str] | None = None
+) -> tuple[FileChange, ...]:
     """Return the file changes of a snapshot, from its event or its change file.
+
+    Args:
+        store: The store of the log.
+        layout: The keys of the stream's files.
+        event: The snapshot.
+        paths: The paths of the wanted files; None for all.
 
     Raises:
         DamagedLogError: The change file is missing or changed, or the list is invalid.
@@ -476,7 +505,7 @@ def event_files(store: Store, layout: Layout, event: ListingEvent) -> tuple[File
     """
     if isinstance(event.changes, UnsetType):
         try:
-            return inline_files(event.files)
+            files = inline_files(event.files)
         except (ValueError, RecursionError) as error:
             unknown = find_unknown_key(event.files)
             if unknown is not None:
@@ -490,7 +519,24 @@ def event_files(store: Store, layout: Layout, event: ListingEvent) -> tuple[File
                 f"list of files: {error}",
                 f"{layout.root}/log",
             ) from error
-    return load_changes(store, layout, event.changes)
+        return files if paths is None else tuple(each for each in files if each.path in paths)
+    return load_changes(store, layout, event.changes, paths)
+
+
+def event_paths(store: Store, layout: Layout, event: ListingEvent) -> list[str]:
+    """Return the paths of a snapshot's file changes, in order; raises as `event_files`.
+
+    Nothing else of a change file is decoded.
+    """
+    if isinstance(event.changes, UnsetType):
+        return [each.path for each in event_files(store, layout, event)]
+    body = load_change_file(store, layout, event.changes)
+    try:
+        table = read_changes_table(body, event.changes.count, ["path"])
+        paths: list[str] = table["path"].to_pylist()
+    except (ValueError, KeyError) as error:
+        raise _invalid_changes_error(layout, event.changes, error) from error
+    return paths
 
 
 def commit_files(store: Store, layout: Layout, commit: Commit[Any]) -> Iterator[FileChange]:

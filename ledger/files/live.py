@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Protocol, get_args
 
@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.events.snapshots import BranchCommitted, ListingEvent, RolledBack, SnapshotEvent
-from ledger.files.change_lists import event_files, to_table
+from ledger.files.change_lists import event_files, event_paths, to_table
 from ledger.files.runs import Net, Placed, RunStore, additions_still_live
 from ledger.locations import FileNames
 from ledger.log.key_index import interval, tiles
@@ -140,12 +140,13 @@ class LiveFiles:
         Raises:
             DamagedLogError: A list of file changes is missing or damaged.
         """
-        for event, files in self.listed(commit):
+        for event in _listing_events(commit):
             if not isinstance(event, RolledBack) and (key := event.key) is not None:
                 yield key
             beginning = file_key("", branch_number(event.snapshot_id))
-            for change in files:
-                yield beginning + change.path
+            with self._naming_commit(commit.version):
+                paths = event_paths(self._log.store, self._log.layout, event)
+            yield from (beginning + each for each in paths)
 
     def listed(
         self, commit: Commit[TableEvent]
@@ -465,9 +466,10 @@ class LiveFiles:
                     continue
                 if candidate not in read:
                     (found,) = self._log.commits_via_cache(candidate, candidate)
-                    read[candidate] = _newest_change_by_path(
-                        wanted, self._placed_commit_changes(found.commit, line)
-                    )
+                    read[candidate] = {
+                        each.change.path: each.change
+                        for each in self._placed_commit_changes(found.commit, line, wanted)
+                    }
                 # The index has hashes: another file may have the same one.
                 if path in read[candidate]:
                     newest[path] = read[candidate][path]
@@ -475,21 +477,34 @@ class LiveFiles:
         return newest
 
     def _placed_commit_changes(
-        self, commit: Commit[TableEvent], line: _SnapshotLine
+        self, commit: Commit[TableEvent], line: _SnapshotLine, paths: Collection[str] | None = None
     ) -> Iterator[Placed]:
         for event in _listing_events(commit, line):
-            for change in self.files_of(commit.version, event):
+            for change in self.files_of(commit.version, event, paths):
                 yield Placed(commit.version, event.snapshot_id, change)
 
-    def files_of(self, version: int, event: ListingEvent) -> tuple[FileChange, ...]:
+    def files_of(
+        self, version: int, event: ListingEvent, paths: Collection[str] | None = None
+    ) -> tuple[FileChange, ...]:
         """Return the file changes of one snapshot event of a commit.
+
+        Args:
+            version: The commit's version.
+            event: The event.
+            paths: The paths of the wanted files; None for all.
 
         Raises:
             DamagedLogError: Its list of file changes is missing or damaged.
             UpgradeRequiredError: A newer version wrote it.
         """
+        with self._naming_commit(version):
+            return event_files(self._log.store, self._log.layout, event, paths)
+
+    @contextmanager
+    def _naming_commit(self, version: int) -> Iterator[None]:
+        """Name the commit in errors of a list of files that it holds itself."""
         try:
-            return event_files(self._log.store, self._log.layout, event)
+            yield
         except DamagedLogError as error:
             if not isinstance(error.__cause__, DecodeError | RecursionError):
                 raise

@@ -11,12 +11,14 @@ from msgspec.structs import replace
 from pyarrow import parquet
 
 from ledger import DamagedLogError, FileChange, UpgradeRequiredError
-from ledger.events import ChangesReference
+from ledger.events import ChangesReference, SnapshotCommitted
 from ledger.files import load_changes, store_changes, write_changes
-from ledger.files.change_lists import read_changes
+from ledger.files.change_lists import event_files, event_paths, read_changes
 from ledger.log import Layout
 from ledger.stores import open_store
+from ledger.table_handle import handle_of
 from tests.files.building import add, delete
+from tests.lakes import data_file, lake_on, memory, orders
 
 LAYOUT = Layout("t/_ledger")
 WRITTEN = 1_700_000_000_000
@@ -68,6 +70,36 @@ def test_a_list_comes_back_as_it_was(files: tuple[FileChange, ...]) -> None:
 
     assert read == files
     assert exactly(read) == exactly(files)
+
+
+@settings(deadline=None)
+@given(st.lists(changes, max_size=8).map(tuple), st.sets(st.integers(0, 9)))
+def test_some_files_of_a_list_come_back_as_they_were(
+    files: tuple[FileChange, ...], places: set[int]
+) -> None:
+    paths = {each.path for place, each in enumerate(files) if place in places} | {"never"}
+    wanted = tuple(each for each in files if each.path in paths)
+
+    read = read_changes(write_changes(files), paths=paths)
+
+    assert read == wanted
+    assert exactly(read) == exactly(wanted)
+
+
+@pytest.mark.parametrize("count", [2, 2_000])
+def test_paths_and_some_files_of_a_snapshot_are_those_of_its_list(count: int) -> None:
+    lake = lake_on(memory())
+    table = orders(lake)
+    table.append([data_file(f"{each}.parquet") for each in range(count)])
+    log = handle_of(table).log
+    (event,) = next(table.events(1)).transactions[0].events
+    assert isinstance(event, SnapshotCommitted)
+    assert (event.changes is UNSET) == (count == 2)
+
+    files = event_files(log.store, log.layout, event)
+    assert event_paths(log.store, log.layout, event) == [each.path for each in files]
+    some = {"1.parquet", "never.parquet"}
+    assert event_files(log.store, log.layout, event, some) == (files[1],)
 
 
 def test_partition_values_keep_their_kind() -> None:
