@@ -286,7 +286,7 @@ class ActivityWriter:
         if not self._is_followed and slot != self._looked_slot:
             self._looked_slot = slot
             # A store that does not answer gets no announcements, either.
-            with suppress(Exception):
+            with suppress(BaseException):
                 self._is_followed = store.exists(MARKER)
         return self._is_followed
 
