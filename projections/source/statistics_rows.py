@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from attrs import frozen
 
+from ledger.log.personal_data import PersonalColumns
+from ledger.model.errors import DamagedLogError
 from ledger.model.file_change import PartitionValue
 from ledger.state.table import TableState
 from ledger.table_at import TableAt
@@ -78,9 +80,9 @@ def tile_arrays(scan: LogScan, wanted: Sequence[Column]) -> Iterator[Arrays]:
     """
     refuse_engine_listed(scan)
     state = scan.final()
-    kept = Kept.of(scan.log)
-    for rows in _deltas(kept, scan.first, state):
-        yield from _arrays(kept, rows, state, wanted)
+    shown = _ShownRows.of(scan, state)
+    for rows in _deltas(Kept.of(scan.log), scan.first, state):
+        yield from shown.arrays(rows, wanted)
 
 
 def _deltas(kept: Kept, first: int, state: TableState) -> Iterator[pa.Table]:
@@ -114,23 +116,42 @@ def partition_arrays(scan: LogScan, wanted: Sequence[Column]) -> Iterator[Arrays
     rows = rows.filter(pc.greater(rows["file_count"], 0))
     version = pa.repeat(pa.scalar(state.version, pa.int64()), len(rows))
     rows = rows.set_column(rows.schema.get_field_index("version"), "version", version)
-    yield from _arrays(kept, rows, state, wanted)
+    yield from _ShownRows.of(scan, state).arrays(rows, wanted)
 
 
-def _arrays(
-    kept: StatisticsSource, rows: pa.Table, state: TableState, wanted: Sequence[Column]
-) -> Iterator[Arrays]:
-    """Yield columns of rows of statistics; those of whole tables are left out."""
-    rows = AllPartitions().select(rows)
-    names = partition_field_names(state.specs)
-    for begin in range(0, len(rows), _ROWS_AT_ONCE):
-        some = rows.slice(begin, _ROWS_AT_ONCE)
-        filled = fill_personal_values(kept.columns, some)
-        partitions = _DistinctPartitions.of(filled, names)
-        yield [
-            partitions.column(each) if each.name in (PARTITION.name, TYPED) else _own(filled, each)
-            for each in wanted
-        ]
+@frozen
+class _ShownRows:
+    """Rows of a table's statistics as columns of a view.
+
+    Attributes:
+        personal: Personal partition values, which rows do not contain.
+        names: The names of partition fields, by spec id.
+        file: Folder of the log, for errors.
+    """
+
+    personal: PersonalColumns
+    names: Names
+    file: str
+
+    @classmethod
+    def of(cls, scan: LogScan, state: TableState) -> _ShownRows:
+        log = scan.log
+        return cls(
+            log.personal.columns, partition_field_names(state.specs), f"{log.layout.root}/log"
+        )
+
+    def arrays(self, rows: pa.Table, wanted: Sequence[Column]) -> Iterator[Arrays]:
+        """Yield columns of the rows; those of whole tables are left out."""
+        rows = AllPartitions().select(rows)
+        for begin in range(0, len(rows), _ROWS_AT_ONCE):
+            filled = fill_personal_values(self.personal, rows.slice(begin, _ROWS_AT_ONCE))
+            partitions = _DistinctPartitions.of(filled, self.names, self.file)
+            yield [
+                partitions.column(each)
+                if each.name in (PARTITION.name, TYPED)
+                else _own(filled, each)
+                for each in wanted
+            ]
 
 
 def _own(rows: pa.Table, column: Column) -> pa.Array:
@@ -152,8 +173,8 @@ class _DistinctPartitions:
     indices: pa.Array | None
 
     @classmethod
-    def of(cls, rows: pa.Table, names: Names) -> _DistinctPartitions:
-        """Return those of some rows of partitions."""
+    def of(cls, rows: pa.Table, names: Names, file: str) -> _DistinctPartitions:
+        """Return those of some rows of partitions; `file` is named in errors."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -165,7 +186,7 @@ class _DistinctPartitions:
             encoded = texts.filter(is_mine).dictionary_encode()
             mine = pc.add(encoded.indices.cast(pa.int64()), count)
             indices = pc.replace_with_mask(indices, is_mine, mine)
-            values[spec_id] = _decode_partitions(encoded.dictionary.to_pylist())
+            values[spec_id] = _decode_partitions(encoded.dictionary.to_pylist(), file)
             count += len(encoded.dictionary)
         is_whole = len(values) == 1 and count == len(rows)
         return cls(names, values, None if is_whole else indices)
@@ -214,5 +235,13 @@ class _DistinctPartitions:
         return pa.StructArray.from_arrays(members, fields=fields)
 
 
-def _decode_partitions(texts: Sequence[str]) -> Sequence[Sequence[PartitionValue]]:
-    return msgspec.json.decode(f"[{','.join(texts)}]", type=list[list[PartitionValue]])
+def _decode_partitions(texts: Sequence[str], file: str) -> Sequence[Sequence[PartitionValue]]:
+    try:
+        return msgspec.json.decode(f"[{','.join(texts)}]", type=list[list[PartitionValue]])
+    except msgspec.DecodeError as error:
+        raise DamagedLogError(
+            f"the table's log or statistics hold a partition that is no list of values: {error}. "
+            "Check the log with lakeledger verify, then count again: lakeledger stats TABLE "
+            "--rebuild",
+            file,
+        ) from error

@@ -233,7 +233,7 @@ def test_pyiceberg_reads_the_same_rows_of_an_imported_table_served_or_not(tmp_pa
     assert table.at().to_arrow().to_pylist() == rows
 
 
-@pytest.mark.parametrize("view", ["files", "partitions"])
+@pytest.mark.parametrize("view", ["files", "tiles"])
 @pytest.mark.parametrize("name", SERVABLE)
 def test_views_of_files_are_rejected_while_engines_manifests_list_them(
     name: ServingProtocol, view: str, tmp_path: Path
