@@ -272,7 +272,7 @@ def changes_of(kind: Kind) -> Mapping[str, Callable[[Life, int], object]]:
 class Counted(ForwardingStore):
     """A store like a distant one: it counts requests, and none is served locally.
 
-    Requests for caches in the background are not counted.
+    Requests in the background, for caches and announcements, are not counted.
     """
 
     is_near = False
@@ -317,12 +317,12 @@ class Counted(ForwardingStore):
         self.inner.replace(key, body)
 
     def _count(self) -> None:
-        self.requests += not is_for_caches()
+        self.requests += not is_in_background()
 
 
-def is_for_caches() -> bool:
-    """Return whether this thread saves caches, for which no commit waits."""
-    return threading.current_thread().name == "ledger-caches"
+def is_in_background() -> bool:
+    """Return whether no commit waits for this thread: it saves caches, or announces commits."""
+    return threading.current_thread().name in {"ledger-caches", "ledger-activity"}
 
 
 def lake_on(store: Store) -> Ledger:

@@ -1,22 +1,22 @@
 """Rows written by Spark: files of a batch and time, against Spark's own Parquet files.
 
-    python -m benchmarks.spark_write [--rows 1000000] [--partitions 365] [--repeats 3]
-
-Both write the same rows, brought together by their partition in the same way, with zstd. Figures
-are medians; the first run of each is left out.
+Both write the same rows, brought together by their partition in the same way, with zstd. Wide rows
+are a fifth as many. Each writes once before it is timed.
 """
 
 from __future__ import annotations
 
-import argparse
-import tempfile
-import time
-from collections.abc import Callable, Sequence
+import os
+import shutil
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING
 
+import cyclopts
+
 import ledger
+from benchmarks.measure import WORKDIR, Figure, Output, Report, in_turn, question_of, show
 from ledger.transforms import identity
 from projections.source import register, write
 from projections.statistics.session import spark_session
@@ -24,6 +24,8 @@ from projections.statistics.session import spark_session
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+FILES_AT_MOST = 1.1
+TIME_AT_MOST = 1.5
 _NARROW = {"id": "BIGINT", "day": "DATE", "price": "DOUBLE"}
 _WIDE = {**_NARROW, **{f"c{number}": "STRING" for number in range(30)}}
 
@@ -41,54 +43,81 @@ def rows_of(spark: SparkSession, columns: Sequence[str], count: int, partitions:
     return rows
 
 
-def median_time(action: Callable[[], None], repeats: int) -> float:
-    """Return the median seconds of an action, without its first run."""
-    action()
-    taken = []
-    for _ in range(repeats):
-        begun = time.perf_counter()
-        action()
-        taken.append(time.perf_counter() - begun)
-    return median(taken)
+def run(workdir: Path, *, rows: int, partitions: int, repeats: int) -> Report:
+    folder = workdir / f"spark-write-{os.getpid()}"
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        return _measured(folder, rows, partitions, repeats)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def run(folder: Path, rows: int, partitions: int, repeats: int) -> dict[str, float]:
-    """Return the figures, by name."""
+def _measured(folder: Path, rows: int, partitions: int, repeats: int) -> Report:
     spark = spark_session()
     register(spark)
+    codec = spark.conf.get("spark.sql.parquet.compression.codec")
     spark.conf.set("spark.sql.parquet.compression.codec", "zstd")
     lake = ledger.open(str(folder / "lake"))
     lake.create_database("shop")
-    figures: dict[str, float] = {}
+    figures = []
     for name, columns in {"narrow": _NARROW, "wide": _WIDE}.items():
         count = rows if name == "narrow" else rows // 5
-        table = lake.create_table(
-            f"shop.{name}", ledger.Schema.of(columns), partition_spec=[identity("day")]
-        )
+        schema = ledger.Schema.of(columns)
+        table = lake.create_table(f"shop.{name}", schema, partition_spec=[identity("day")])
         given = rows_of(spark, list(columns), count, partitions)
-        ours = median_time(lambda: write(given, table, mode="overwrite"), repeats)  # noqa: B023
-        path = str(folder / f"{name}-parquet")
         own = given.hint("rebalance", "day").write.mode("overwrite").partitionBy("day")
-        theirs = median_time(lambda: own.parquet(path), repeats)  # noqa: B023
-        figures[f"{name}: files per partition (at most 1.1)"] = (
-            table.at().totals.file_count / partitions
-        )
-        figures[f"{name}: time against Spark's own files (at most 1.5)"] = ours / theirs
+        cases = {
+            "ours": partial(write, given, table, mode="overwrite"),
+            "own": partial(own.parquet, str(folder / f"{name}-parquet")),
+        }
+        taken_ms = {each: found.median_ns / 1e6 for each, found in in_turn(cases, repeats).items()}
+        assert table.at().totals.record_count == count
+        days = given.select("day").distinct().count()
         given.unpersist()
-    return figures
+        figures += [
+            Figure(f"{name} rows", taken_ms["ours"], "ms"),
+            Figure(f"{name} rows, Spark's own files", taken_ms["own"], "ms"),
+            Figure(
+                f"{name} rows / Spark's own files",
+                taken_ms["ours"] / taken_ms["own"],
+                "x",
+                at_most=TIME_AT_MOST,
+            ),
+            Figure(
+                f"files of {name} rows for each partition",
+                table.at().totals.file_count / days,
+                "",
+                at_most=FILES_AT_MOST,
+            ),
+        ]
+    spark.conf.set("spark.sql.parquet.compression.codec", codec or "snappy")
+    return Report(
+        question_of(__doc__),
+        f"rows={rows} partitions={partitions}",
+        tuple(figures),
+        (f"medians of {repeats}, wall clock, local[*]; load {os.getloadavg()[0]:.1f}",),
+    )
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--partitions", type=int, default=365)
-    parser.add_argument("--repeats", type=int, default=3)
-    given = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory() as folder:
-        for name, value in run(Path(folder), given.rows, given.partitions, given.repeats).items():
-            print(f"{name}: {value:.2f}")
+def main(
+    *,
+    rows: int = 1_000_000,
+    partitions: int = 365,
+    repeats: int = 3,
+    workdir: Path = WORKDIR,
+    output: Output = "text",
+) -> None:
+    """Write rows of many partitions from Spark.
+
+    Args:
+        rows: Number of narrow rows.
+        partitions: Number of partitions, at most.
+        repeats: Number of repeats of each, in turn.
+        workdir: Folder of the files.
+        output: text or json.
+    """
+    show(run(workdir, rows=rows, partitions=partitions, repeats=repeats), output)
 
 
 if __name__ == "__main__":
-    main()
+    cyclopts.run(main)
