@@ -23,7 +23,7 @@ from attrs import frozen
 
 import ledger
 from benchmarks.measure import WORKDIR, Figure, Output, Report, question_of, show
-from ledger import FileChange, Table
+from ledger import FileChange, Ledger, Table
 
 APPENDS = 100
 REMOVALS = 5
@@ -90,7 +90,8 @@ def run(workdir: Path, *, sizes: tuple[int, ...]) -> Report:
 def _measured(root: Path, size: int) -> Measured:
     shutil.rmtree(root, ignore_errors=True)
     try:
-        table = _table_at(root)
+        lake = _lake_at(root)
+        table = lake.table(NAME)
         files = [_file(f"data/{UUID(int=each)}.parquet") for each in range(size)]
         wide = _spent_ms(lambda: table.append(files))
         appends = [_append(table, number) for number in range(APPENDS)]
@@ -98,18 +99,22 @@ def _measured(root: Path, size: int) -> Measured:
         warm = [_remove(table, next(removals).path) for _ in range(REMOVALS)]
         fresh = []
         for _ in range(REMOVALS):
-            again = ledger.open(str(root)).table(NAME)
-            fresh.append(_remove(again, next(removals).path))
+            again = ledger.open(str(root))
+            fresh.append(_remove(again.table(NAME), next(removals).path))
+            again.close()
+        # Caches are saved before the folder is removed.
+        lake.close()
         assert table.at().totals.file_count == size + APPENDS - 2 * REMOVALS
         return Measured(size, wide, median(appends), max(appends), median(warm), median(fresh))
     finally:
         shutil.rmtree(root, ignore_errors=True)
 
 
-def _table_at(root: Path) -> Table:
+def _lake_at(root: Path) -> Ledger:
     lake = ledger.open(str(root), author="bench")
     lake.create_database("bench")
-    return lake.create_table(NAME, ledger.Schema.of({"id": "BIGINT"}))
+    lake.create_table(NAME, ledger.Schema.of({"id": "BIGINT"}))
+    return lake
 
 
 def _file(path: str) -> FileChange:
