@@ -45,6 +45,11 @@ class LedgerLocation:
         return _shared_setting(self.url, options, self.trust)
 
 
+def encode_storage_options(options: Mapping[str, Any]) -> str:
+    """Return options of a storage client as the value of the option `storageOptions`, JSON."""
+    return msgspec.json.encode(dict(options)).decode()
+
+
 @lru_cache(maxsize=16)
 def _shared_setting(url: str, options: bytes, trust: Trust) -> TableSetting:
     given: dict[str, Any] = msgspec.json.decode(options)

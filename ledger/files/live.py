@@ -466,10 +466,9 @@ class LiveFiles:
                     continue
                 if candidate not in read:
                     (found,) = self._log.commits_via_cache(candidate, candidate)
-                    read[candidate] = {
-                        each.change.path: each.change
-                        for each in self._placed_commit_changes(found.commit, line, wanted)
-                    }
+                    read[candidate] = _newest_change_by_path(
+                        wanted, self._placed_commit_changes(found.commit, line, wanted)
+                    )
                 # The index has hashes: another file may have the same one.
                 if path in read[candidate]:
                     newest[path] = read[candidate][path]

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-import msgspec
-
 from ledger.audit.views import BLAME, HISTORY, Columns, Rows
 from ledger.table import Table
 from ledger.table_handle import handle_of
 from projections.source.columns import Column, spark_ddl
 from projections.source.view import VIEWS
-from projections.spark_tasks import LedgerLocation
+from projections.spark_tasks import LedgerLocation, encode_storage_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -55,7 +53,7 @@ def register(
     spark.dataSource.register(LedgerDataSource)
     if url is None:
         return
-    options = {"storageOptions": msgspec.json.encode(dict(storage_options or {})).decode()}
+    options = {"storageOptions": encode_storage_options(storage_options or {})}
     source = spark.read.format("ledger").options(**options, table=tables, viewTasks=str(tasks))
     for name in VIEWS:
         source.option("view", name).load(url).createOrReplaceTempView(f"{_PREFIX}{name}")
@@ -106,6 +104,6 @@ def tiles(spark: SparkSession, table: Table) -> DataFrame:
     options = {
         "table": str(handle.identifier),
         "view": "tiles",
-        "storageOptions": msgspec.json.encode(dict(handle.storage_options)).decode(),
+        "storageOptions": encode_storage_options(handle.storage_options),
     }
     return spark.read.format("ledger").options(**options).load(handle.ledger_url)

@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 from attrs import evolve
 
 from ledger.model import types as t
@@ -24,6 +23,7 @@ from ledger.rows.row_columns import ColumnMatch
 from ledger.table import Table
 from ledger.table_handle import handle_of
 from projections.source.write_options import Mode
+from projections.spark_tasks import encode_storage_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -74,7 +74,7 @@ def write(  # noqa: PLR0913 - each is an option of the commit
     handle = handle_of(table)
     options = {
         "table": str(handle.identifier),
-        "storageOptions": msgspec.json.encode(dict(handle.storage_options)).decode(),
+        "storageOptions": encode_storage_options(handle.storage_options),
         "author": author or handle.setting.author,
     }
     if message:

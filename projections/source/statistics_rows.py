@@ -109,9 +109,11 @@ def partition_arrays(scan: LogScan, wanted: Sequence[Column]) -> Iterator[Arrays
     import pyarrow.compute as pc
 
     state = scan.final()
-    kept: StatisticsSource = Kept.of(scan.log)
-    if not state.lists_files:
-        kept = EngineListedStatistics(scan.table, TableAt(state, state.schema, scan.table))
+    kept: StatisticsSource = (
+        Kept.of(scan.log)
+        if state.lists_files
+        else EngineListedStatistics(scan.table, TableAt(state, state.schema, scan.table))
+    )
     rows = partition_sums(kept, state)
     rows = rows.filter(pc.greater(rows["file_count"], 0))
     version = pa.repeat(pa.scalar(state.version, pa.int64()), len(rows))

@@ -175,7 +175,7 @@ def ordered(rows: pa.Table) -> pa.Table:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    # Versions of Arrow differ in how they are told that NULL comes first.
+    # Versions of Arrow name the option that sorts NULL first differently.
     is_whole = pc.is_null(rows["spec_id"])
     wholes = _sorted(rows.filter(is_whole), PLACE_NAMES)
     partitions = _sorted(rows.filter(pc.invert(is_whole)), _ALL_KEYS)

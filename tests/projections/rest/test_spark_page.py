@@ -1,4 +1,4 @@
-"""What the page on Spark says of reading rows runs with Iceberg's own runtime."""
+"""The section on reading rows of the page on Spark runs with Iceberg's own runtime."""
 
 from __future__ import annotations
 
