@@ -508,6 +508,36 @@ class Ledger:
         name = Identifier.parse(identifier)
         return Table(create_table(self._handle, name, wanted, location, commit))
 
+    @validate_arguments(tables=its.by_name)
+    def create_tables(
+        self, tables: Mapping[str, GivenSchema], **commit: Unpack[CommitOptions]
+    ) -> dict[str, Table]:
+        """Create several tables by one commit of the catalog: all of them, or none.
+
+        Args:
+            tables: The first schema of each table by `database.table`; see `create_table`.
+            commit: See CommitOptions.
+
+        Returns:
+            The tables, by the names as given.
+
+        Raises:
+            AlreadyExistsError: A table or view of one of the names exists.
+            NotFoundError: A database does not exist.
+            InvalidChangeError: A schema breaks a rule, or a name is given twice.
+
+        Example:
+            >>> made = lake.create_tables({"shop.a": {"id": "INT"}, "shop.b": {"id": "INT"}})
+            >>> sorted(made), made["shop.a"].at().schema.names
+            (['shop.a', 'shop.b'], ('id',))
+        """
+        from ledger.ledger_writes import create_tables
+        from ledger.opening.creation import as_schema, new_table
+
+        wanted = {Identifier.parse(n): new_table(as_schema(s)) for n, s in tables.items()}
+        opened = create_tables(self._handle, wanted, commit)
+        return {str(name): Table(handle) for name, handle in opened.items()}
+
     @validate_arguments(
         source=its.text,
         format_name=its.text,

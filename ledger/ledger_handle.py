@@ -311,21 +311,30 @@ class LedgerHandle:
                 "nothing was written",
                 table.log.layout.commit(0),
             )
-        from ledger.opening.creation import create_stream
+        self._create_log(self.log.commit_at(entry.created_version), entry, table)
 
-        create_stream(self.log, entry, table.log, self.setting.retry_policy)
-        self.setting.announce(entry.table_id, 0)
-
-    def create_missing_log(self, entry: TableEntry, table: TableHandle) -> None:
+    def create_missing_log(
+        self, created: Commit[CatalogEvent], entry: TableEntry, table: TableHandle
+    ) -> None:
         """Write a missing version 0, for the call that creates the table.
+
+        Args:
+            created: The catalog's commit that created it.
+            entry: The table.
+            table: Its handle.
 
         Raises:
             DamagedLogError: The log existed before.
         """
         self._refuse_missing_log(entry, table)
+        self._create_log(created, entry, table)
+
+    def _create_log(
+        self, created: Commit[CatalogEvent], entry: TableEntry, table: TableHandle
+    ) -> None:
         from ledger.opening.creation import create_stream
 
-        create_stream(self.log, entry, table.log, self.setting.retry_policy)
+        create_stream(self.log, created, entry, table.log, self.setting.retry_policy)
         self.setting.announce(entry.table_id, 0)
 
     def _refuse_missing_log(self, entry: TableEntry, table: TableHandle) -> None:

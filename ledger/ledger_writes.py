@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
 from attrs import evolve
@@ -21,6 +22,7 @@ from ledger.decide.catalog import (
     CreateDatabase,
     CreateIcebergView,
     CreateTable,
+    CreateTables,
     CreateView,
     DropTable,
     EraseValues,
@@ -69,6 +71,7 @@ from ledger.relocation.moving import (
 )
 from ledger.state.catalog import CatalogState, FunctionEntry, TableEntry, ViewEntry
 from ledger.state.catalog_builder import identifier_of
+from ledger.stores.concurrency import answers
 from ledger.table_handle import TableHandle
 from ledger.table_writes import commit_snapshot
 
@@ -113,10 +116,7 @@ def create_table(
     def make() -> CatalogRequest:
         if location is not None:
             refuse_location(location, handle.state, handle.setting)
-        if name in handle.state.tables:
-            # Opening completes an interrupted drop, which frees the name.
-            with suppress(NotFoundError):
-                handle.table(name)
+        _finish_interrupted_drop(handle, name)
         return CreateTable(name, fresh_id(), wanted.schema, location, **wanted.rest())
 
     asked = ["CreateTable", str(name), wanted.schema, location, *wanted.rest().items()]
@@ -125,6 +125,40 @@ def create_table(
         table = _commit_and_open_table(handle, make, request, name)
         _warn_about_readers(table)
         return table
+
+
+def create_tables(
+    handle: LedgerHandle, tables: Mapping[Identifier, NewTable], commit: CommitOptions
+) -> dict[Identifier, TableHandle]:
+    """Create several tables by one commit; see `Ledger.create_tables`."""
+
+    def make() -> CatalogRequest:
+        for name in tables:
+            _finish_interrupted_drop(handle, name)
+        return CreateTables(
+            tuple(
+                CreateTable(name, fresh_id(), wanted.schema, **wanted.rest())
+                for name, wanted in tables.items()
+            )
+        )
+
+    asked = ["CreateTables", *([str(n), t.schema, *t.rest().items()] for n, t in tables.items())]
+    request = handle.request(asked, commit)
+    with annotate_interruption(request):
+        version = handle.commit(make, request).version
+        opened = handle.after(
+            request, version, lambda: _open_created_tables(handle, version, tables)
+        )
+        for table in opened.values():
+            _warn_about_readers(table)
+        return opened
+
+
+def _finish_interrupted_drop(handle: LedgerHandle, name: Identifier) -> None:
+    """Open the table of a name, which completes an interrupted drop and so frees the name."""
+    if name in handle.state.tables:
+        with suppress(NotFoundError):
+            handle.table(name)
 
 
 def adopt_table(
@@ -214,21 +248,34 @@ def _commit_and_open_table(
 ) -> TableHandle:
     """Create a table and open it."""
     version = handle.commit(make, request).version
-    return handle.after(request, version, lambda: _open_created_table(handle, version, name))
-
-
-def _open_created_table(handle: LedgerHandle, version: int, name: Identifier) -> TableHandle:
-    """Open the table of that name which a catalog commit created."""
-    table_id = next(
-        event.table_id
-        for event in handle.events_of(version)
-        if isinstance(event, TableCreated) and identifier_of(event.identifier) == name
+    return handle.after(
+        request, version, lambda: _open_created_tables(handle, version, [name])[name]
     )
-    entry = handle.state.table_by_id(table_id)
-    with suppress(TableDroppedError):
-        if entry is not None:
-            return handle.open_table(entry, begin=handle.create_missing_log)
-    raise TableDroppedError(f"table {name} was created and dropped since; create it again")
+
+
+def _open_created_tables(
+    handle: LedgerHandle, version: int, names: Iterable[Identifier]
+) -> dict[Identifier, TableHandle]:
+    """Open the tables of some names that a catalog commit created."""
+    commit = handle.log.commit_at(version)
+    begin = partial(handle.create_missing_log, commit)
+    # The commit may hold other writers' transactions, too.
+    table_ids = {
+        identifier_of(event.identifier): event.table_id
+        for transaction in commit.transactions
+        for event in transaction.events
+        if isinstance(event, TableCreated)
+    }
+
+    def opened(name: Identifier) -> TableHandle:
+        entry = handle.state.table_by_id(table_ids[name])
+        with suppress(TableDroppedError):
+            if entry is not None:
+                return handle.open_table(entry, begin=begin)
+        raise TableDroppedError(f"table {name} was created and dropped since; create it again")
+
+    asked = [*names]
+    return dict(zip(asked, answers(opened, asked), strict=True))
 
 
 def drop_table(

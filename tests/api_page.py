@@ -167,6 +167,7 @@ EXAMPLES: Mapping[str, str] = {
     "Ledger.create_database": 'lake.create_database("sales", {"owner": "ann"}, author="ann")',
     "Ledger.create_function": 'lake.create_function("shop.volume", ledger.Function())',
     "Ledger.create_table": 'lake.create_table("shop.visits", {"day": "DATE", "city": "STRING"})',
+    "Ledger.create_tables": 'lake.create_tables({"shop.a": {"id": "INT"}})',
     "Ledger.create_view": 'lake.create_view("shop.all", ledger.ViewSchema((), "SELECT 1"))',
     "Ledger.databases": "lake.databases()",
     "Ledger.drop_database": 'lake.drop_database("empty")',

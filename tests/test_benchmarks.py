@@ -11,6 +11,7 @@ import pytest
 from benchmarks import (
     audit,
     catalog_feed,
+    catalog_size,
     commit_kinds,
     commit_latency,
     contention,
@@ -174,6 +175,12 @@ def test_projection_makes_one_commit_of_each_kind_each_time(tmp_path: Path) -> N
     assert report.fingerprint == "snapshots=[11, 17]"
     bounded = [each.name for each in report.figures if each.at_most is not None]
     assert len(bounded) == len(projection.KINDS)
+
+
+def test_every_operation_is_compared_with_that_of_a_smaller_catalog(tmp_path: Path) -> None:
+    report = catalog_size.run(tmp_path, sizes=(10, 30), repeats=1)
+    assert report.fingerprint == "tables=[14, 34]"
+    assert sum(each.at_most is not None for each in report.figures) == 4
 
 
 def test_flat_compares_every_change_of_every_table(tmp_path: Path) -> None:

@@ -114,6 +114,7 @@ VALID: dict[str, Any] = {
     "field": "day",
     "plan": ledger.SnapshotPlan("APPEND", (a_file("c.parquet"),)),
     "columns": {"id": "INT"},
+    "tables": {"shop.new": {"id": "INT"}},
     "data_type": "INT",
     "reference": "day",
     "sensitive": True,

@@ -9,7 +9,16 @@ Locations are compared folded, since some stores distinguish neither case nor Un
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+    Sequence,
+)
 from functools import partial
 from typing import Any
 
@@ -69,7 +78,7 @@ from ledger.events.table import (
     TableRenamed,
     TableUndropped,
 )
-from ledger.locations import folded, is_absolute, may_escape_folder, place_of
+from ledger.locations import is_absolute, may_escape_folder
 from ledger.model.credentials import carries_credentials, credentials_error_text
 from ledger.model.errors import (
     AlreadyExistsError,
@@ -93,6 +102,12 @@ from ledger.state.catalog import (
 )
 from ledger.state.catalog_builder import identifier_of
 from ledger.state.definitions import cells_of, view_to_record
+from ledger.state.used_locations import (
+    HasLocations,
+    UsedLocation,
+    find_location_conflict,
+    use_location,
+)
 
 
 @frozen
@@ -150,6 +165,17 @@ class CreateTable:
     protocol: ServingProtocol | UnsetType = UNSET
     events: tuple[FirstEvent, ...] = ()
     checked_version: int | None = None
+
+
+@frozen
+class CreateTables:
+    """Create several tables in one commit: all of them, or none.
+
+    Attributes:
+        tables: The tables, below the ledger's root.
+    """
+
+    tables: tuple[CreateTable, ...]
 
 
 @frozen
@@ -350,6 +376,7 @@ CatalogRequest = (
     | AlterDatabase
     | DropDatabase
     | CreateTable
+    | CreateTables
     | RenameTable
     | DropTable
     | UndropTable
@@ -589,7 +616,7 @@ def database_location(state: CatalogState, name: str) -> str:
     )
 
 
-def table_location(state: CatalogState, database_path: str, name: str, table_id: str) -> str:
+def table_location(state: HasLocations, database_path: str, name: str, table_id: str) -> str:
     """Return `<database_path>/<name>`, with digits of the table's id where that was ever used.
 
     Raises:
@@ -627,25 +654,6 @@ def external_location(path: str) -> str:
             f"location {path!r} has an empty, '.' or '..' segment; spell it out"
         )
     return path.rstrip("/")
-
-
-def find_location_conflict(state: CatalogState, path: str) -> str | None:
-    """Return the used location that equals, contains or is inside `path`; None when it is free.
-
-    A database's folder contains its tables, so being inside one is no clash.
-    """
-    if is_absolute(path):
-        place = place_of(path)
-        # The others are below the ledger's root, which no table of another place may meet.
-        outside = (each for each in sorted(state.used_paths) if is_absolute(each))
-        return next((each for each in outside if place_of(each).meets(place)), None)
-    asked = folded(path)
-    for used in sorted(state.used_paths):
-        other = folded(used)
-        inside = "/" in other and asked.startswith(f"{other}/")
-        if other == asked or other.startswith(f"{asked}/") or inside:
-            return used
-    return None
 
 
 def _database_folder_candidates(name: str) -> Iterator[str]:
@@ -879,7 +887,33 @@ def _is_created_function(event: CatalogEvent, names: Collection[Identifier]) -> 
     return isinstance(event, FunctionCreated) and identifier_of(event.identifier) in names
 
 
+@frozen
+class _Locations:
+    """Used locations, with those of tables that the same request creates."""
+
+    locations: MutableMapping[str, UsedLocation]
+
+
 def _create_table(request: CreateTable, catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
+    return (_table_creation(request, catalog, catalog.state),)
+
+
+def _create_tables(request: CreateTables, catalog: CatalogContext) -> tuple[CatalogEvent, ...]:
+    used = _Locations(ChainMap({}, catalog.state.locations))  # type: ignore[arg-type]
+    created: dict[Identifier, TableCreated] = {}
+    for each in request.tables:
+        if each.identifier in created:
+            raise InvalidChangeError(
+                f"table {each.identifier} is to be created twice by one request; name it once"
+            )
+        event = created[each.identifier] = _table_creation(each, catalog, used)
+        use_location(used.locations, event.path)
+    return tuple(created.values())
+
+
+def _table_creation(
+    request: CreateTable, catalog: CatalogContext, used: HasLocations
+) -> TableCreated:
     name = request.identifier
     check_name_free(name, catalog)
     holder = catalog.state.table_by_id(request.table_id)
@@ -895,10 +929,10 @@ def _create_table(request: CreateTable, catalog: CatalogContext) -> tuple[Catalo
         refuse_unerasable(request.schema.options)
     if request.checked_version is not None:
         refuse_shared_folder(request.origin, catalog)
-    event = TableCreated(
+    return TableCreated(
         identifier=table_name_record(name),
         table_id=request.table_id,
-        path=_table_path(request, catalog),
+        path=_table_path(request, catalog, used),
         schema=request.schema,
         is_external=request.external_path is not None,
         field_id_policy=request.field_id_policy,
@@ -908,16 +942,15 @@ def _create_table(request: CreateTable, catalog: CatalogContext) -> tuple[Catalo
         protocol=request.protocol,
         events=request.events,
     )
-    return (event,)
 
 
-def _table_path(request: CreateTable, catalog: CatalogContext) -> str:
+def _table_path(request: CreateTable, catalog: CatalogContext, locations: HasLocations) -> str:
     name = request.identifier
     if request.external_path is None:
         database = catalog.state.database(name.database)
-        return table_location(catalog.state, database.path, name.name, request.table_id)
+        return table_location(locations, database.path, name.name, request.table_id)
     path = external_location(request.external_path)
-    used = find_location_conflict(catalog.state, path)
+    used = find_location_conflict(locations, path)
     if used is None:
         return path
     raise catalog.refusal(
@@ -1035,6 +1068,7 @@ DECIDED: Mapping[type, Callable[[Any, CatalogContext], tuple[CatalogEvent, ...]]
     AlterDatabase: _alter_database,
     DropDatabase: _drop_database,
     CreateTable: _create_table,
+    CreateTables: _create_tables,
     RenameTable: _rename_table,
     DropTable: _drop_table,
     UndropTable: _undrop_table,

@@ -1,7 +1,8 @@
 """Checkpoints: folded state at every hundredth commit; a cache.
 
 Each fold version has its own folder. A checkpoint that is missing, torn or changed is ignored: the
-log is the truth.
+log is the truth. Long mappings of a state are in pages beside it, files named by their content,
+that checkpoints share; a page that is missing is taken from a replay of the log.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from msgspec import Struct
 
 from ledger.events.commit import FORMAT
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
-from ledger.state.stream import StateLike, Stream
+from ledger.state.paged_map import page_name
+from ledger.state.stream import EncodedCheckpoint, StateLike, Stream
 from ledger.stores import Store
+from ledger.stores.concurrency import run_concurrently
 
 S = TypeVar("S", bound=StateLike)
 
@@ -89,6 +92,37 @@ class Head(Struct, Generic[S], frozen=True):
     digest: str
 
 
+class _PagesOfCheckpoint(Generic[S]):
+    """Page files of one checkpoint, and the state that replaces missing ones."""
+
+    def __init__(
+        self, store: Store, layout: Layout, version: int, replay: Callable[[int], S] | None
+    ) -> None:
+        self._store = store
+        self._layout = layout
+        self._version = version
+        self._replay = replay
+        self._replayed: S | None = None
+
+    def read(self, name: str) -> bytes | None:
+        """Return a page's bytes; None if its file is missing, torn or changed."""
+        key = self._layout.page(name)
+        body = self._store.read(key) if self._layout.is_page(key) else None
+        return body if body is not None and page_name(body) == name else None
+
+    def replayed(self) -> S:
+        """Return the state of the checkpoint's version, folded from the log once.
+
+        Raises:
+            OSError: The log could not be read.
+        """
+        if self._replayed is None:
+            if self._replay is None:
+                raise LookupError("this stream's checkpoints have no pages")
+            self._replayed = self._replay(self._version)
+        return self._replayed
+
+
 class Checkpoints(Generic[S]):
     """One stream's checkpoints.
 
@@ -96,12 +130,21 @@ class Checkpoints(Generic[S]):
         store: The stream's store.
         layout: The stream's keys.
         stream: Encodes and decodes its states.
+        replay: Returns the state of a version, folded from the log's beginning; None for a stream
+            whose checkpoints have no pages.
     """
 
-    def __init__(self, store: Store, layout: Layout, stream: Stream[S, Any]) -> None:
-        self._store = store
+    def __init__(
+        self,
+        store: Store,
+        layout: Layout,
+        stream: Stream[S, Any],
+        replay: Callable[[int], S] | None = None,
+    ) -> None:
+        self._store = self._page_store = store
         self._layout = layout
         self._stream = stream
+        self._replay = replay
         self._kept: dict[int, Head[S]] = {}
         self._outlines: dict[int, S] = {}
         self._reached: tuple[Head[S], ...] = ()
@@ -113,12 +156,24 @@ class Checkpoints(Generic[S]):
             OSError: It could not be written; the log is unaffected.
         """
         version = head.state.version
-        self._store.replace(self._layout.checkpoint(version), self.body(head))
+        body, encoded = self._encode(head)
+        run_concurrently(
+            lambda page: self._store.replace(self._layout.page(page[0]), page[1]),
+            encoded.pages.items(),
+        )
+        self._store.replace(self._layout.checkpoint(version), body)
+        encoded.mark_stored()
         self._store.replace(self._layout.hint, b"%d\n" % version)
 
-    def body(self, head: Head[S]) -> bytes:
-        """Return the bytes of the checkpoint file of `head`."""
-        state = self._stream.encode_state(head.state)
+    def files(self, head: Head[S]) -> dict[str, bytes]:
+        """Return the files of the checkpoint of `head` by key: new pages, then the checkpoint."""
+        body, encoded = self._encode(head)
+        pages = {self._layout.page(name): page for name, page in encoded.pages.items()}
+        return {**pages, self._layout.checkpoint(head.state.version): body}
+
+    def _encode(self, head: Head[S]) -> tuple[bytes, EncodedCheckpoint]:
+        encoded = self._stream.encode_checkpoint(head.state)
+        state = encoded.record
         front = _CheckpointHeader(
             format=FORMAT,
             fold_version=self._stream.fold_version,
@@ -126,11 +181,14 @@ class Checkpoints(Generic[S]):
             head=head.digest,
             check=_checksum_of(state),
         )
-        return b"".join((msgspec.json.encode(front)[: -len(_END)], _STATE, state, _END))
+        whole = b"".join((msgspec.json.encode(front)[: -len(_END)], _STATE, state, _END))
+        return whole, encoded
 
     def read_through(self, store: Store) -> Checkpoints[S]:
         """Return these checkpoints read through another store; the memory caches are shared."""
-        other = Checkpoints(store, self._layout, self._stream)
+        other = Checkpoints(store, self._layout, self._stream, self._replay)
+        # Pages are read later, when another store's answers are not those of this opening.
+        other._page_store = self._page_store
         other._kept, other._outlines = self._kept, self._outlines
         return other
 
@@ -222,7 +280,10 @@ class Checkpoints(Generic[S]):
 
     def at(self, version: int) -> Head[S] | None:
         """Return the checkpoint of a version; None when none is usable."""
-        found = self._read_checkpoint(version, self._stream.decode_state)
+        pages = _PagesOfCheckpoint(self._page_store, self._layout, version, self._replay)
+        found = self._read_checkpoint(
+            version, lambda record: self._stream.decode_checkpoint(record, pages)
+        )
         return None if found is None else Head(*found)
 
     def has(self, version: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final, overload
 
@@ -15,6 +16,9 @@ CHECKPOINT_INTERVAL = 100
 
 SEGMENT_LENGTH = 8 * CHECKPOINT_INTERVAL
 """Number of commits per sealed segment; the first one includes version 0."""
+
+
+_PAGE_NAME: Final = re.compile("[0-9a-f]{32}")
 
 
 def stream_root(folder: str) -> str:
@@ -79,6 +83,15 @@ class Layout(Struct, frozen=True):
     def checkpoint(self, version: int) -> str:
         """Return the key of the checkpoint after a commit."""
         return f"{self.root}/{self.caches}/{version:020d}.json"
+
+    def page(self, name: str) -> str:
+        """Return the key of a page of checkpoints, given its name."""
+        return f"{self.root}/{self.caches}/pages/{name}.json"
+
+    def is_page(self, key: str) -> bool:
+        """Return whether a key is that of a page of checkpoints."""
+        name = key.removeprefix(f"{self.root}/{self.caches}/pages/").removesuffix(".json")
+        return key == self.page(name) and _PAGE_NAME.fullmatch(name) is not None
 
     @property
     def hint(self) -> str:

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from functools import partial
 from typing import Any, Final, Generic, TypeVar
 from weakref import ref
 
@@ -109,9 +110,11 @@ class StreamLog(Generic[S, E]):
         self.layout = Layout.of_fold(root, stream.fold_version)
         self.stream = stream
         self._beside: _CacheHooks[E] = _CacheHooks()
-        self.checkpoints = Checkpoints(store, self.layout, stream)
         self.codec: Codec[E] = Codec(stream.event_types)
         self.reader: Reader[E] = Reader(store, self.layout, self.codec)
+        self.checkpoints = Checkpoints(
+            store, self.layout, stream, partial(_replay, stream, self.reader)
+        )
         self._newest = NewestCommitFiles()
         self.warm_reader: Reader[E] = Reader(store, self.layout, self.codec, self._newest)
         self.segments = Segments(store, self.layout)
@@ -577,6 +580,14 @@ class StreamLog(Generic[S, E]):
         `commits` reads all of them from the store.
         """
         return self.warm_reader.after(Position(first - 1, ""), last)
+
+
+def _replay(stream: Stream[S, E], reader: Reader[E], version: int) -> S:
+    """Return the state of a version, folded from the log's beginning."""
+    builder = stream.builder(None)
+    for read in reader.after(START, version):
+        builder.commit(read.commit)
+    return builder.freeze()
 
 
 def wait_for_caches(store_url: str, timeout_s: float) -> bool:

@@ -198,9 +198,18 @@ class DatabasePolicies:
         self._read_catalog(self._log)
         head = self._log.head
         known = self._known
-        if known is None or known[0] is not head or known[1] != table_id:
-            self._known = known = head, table_id, _policy_of_table(head, table_id)
-        return known[2]
+        if known is not None and known[0] is head and known[1] == table_id:
+            return known[2]
+        try:
+            policy = _policy_of_table(head, table_id)
+        except (LedgerError, OSError) as error:
+            if _is_of_signal_handler(self._log, error):
+                raise
+            # A part of the catalog cannot be read.
+            is_known = known is not None and known[1] == table_id
+            return known[2] if known is not None and is_known else _no_policy()
+        self._known = head, table_id, policy
+        return policy
 
     def _read_catalog(self, log: StreamLog[Any, Any]) -> None:
         """Read new commits of the catalog; threads that wait for the lock share one read."""
@@ -214,11 +223,21 @@ class DatabasePolicies:
             except LedgerError:
                 pass
             except OSError as error:
-                # Errors of a local file system have an errno. One without it that does not recur
-                # was raised by a signal handler, and is passed to the caller.
-                if log.store.is_near and error.errno is None and _try_catch_up(log):
+                # Raised by a signal handler if it does not recur.
+                if _is_of_signal_handler(log, error) and _try_catch_up(log):
                     raise
             self._looked = number
+
+
+def _is_of_signal_handler(log: StreamLog[Any, Any], error: Exception) -> bool:
+    """Return whether an error may be of a signal handler: a local file system's have an errno."""
+    return log.store.is_near and isinstance(error, OSError) and error.errno is None
+
+
+def _no_policy() -> DatabasePolicy:
+    from ledger.decide.commit_policies import DatabasePolicy
+
+    return DatabasePolicy()
 
 
 def _policy_of_table(head: Head[Any] | None, table_id: str) -> DatabasePolicy:
@@ -226,7 +245,7 @@ def _policy_of_table(head: Head[Any] | None, table_id: str) -> DatabasePolicy:
 
     entry = None if head is None else head.state.table_by_id(table_id)
     if head is None or entry is None:
-        return DatabasePolicy()
+        return _no_policy()
     database = entry.identifier.database
     return DatabasePolicy(database, head.state.databases[database].options)
 

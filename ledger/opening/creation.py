@@ -23,6 +23,7 @@ from ledger.decide.table_creation import (
 from ledger.decide.table_options import refuse_invalid_marks
 from ledger.events import TableEvent
 from ledger.events.catalog import CatalogEvent
+from ledger.events.commit import Commit
 from ledger.events.schema import AddPartitionField, SortColumn
 from ledger.events.table import SchemaRecord, TableCreated, TableDropped, TableUndropped
 from ledger.formats import INSTALLED
@@ -150,6 +151,7 @@ def record_creation(
 
 def create_stream(
     catalog: StreamLog[CatalogState, CatalogEvent],
+    created: Commit[CatalogEvent],
     entry: TableEntry,
     table: StreamLog[TableState, TableEvent],
     retry_policy: RetryPolicy,
@@ -159,11 +161,17 @@ def create_stream(
     Every process that finds it missing creates it, with the same bytes. Then a marker file records
     that it existed, best effort.
 
+    Args:
+        catalog: The catalog's log.
+        created: Its commit that created the table.
+        entry: The table.
+        table: The table's log.
+        retry_policy: The policy for a store that does not answer.
+
     Raises:
         CommitUnknownError: The store does not answer; opening the table again retries it.
         DamagedLogError: The catalog's commit does not create that table.
     """
-    created = catalog.commit_at(entry.created_version)
     for transaction in created.transactions:
         for event in transaction.events:
             if isinstance(event, TableCreated) and event.table_id == entry.table_id:

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType, field
 
-from ledger.decide.catalog import external_location, find_location_conflict
+from ledger.decide.catalog import external_location
 from ledger.events.commit import FORMAT
 from ledger.locations import is_absolute, place_of
 from ledger.log.codec import unsupported_format_error
@@ -16,6 +16,7 @@ from ledger.log.request import LogFile, commit_file_or_raise, fresh_id
 from ledger.model.errors import DamagedLogError, InvalidChangeError, StoreError
 from ledger.opening.context import TableSetting, recordable_url
 from ledger.state.catalog import CatalogState
+from ledger.state.used_locations import find_location_conflict
 from ledger.stores import Store, open_store
 from ledger.stores.factory import check_store
 from ledger.stores.file_access import resolve_symlinks

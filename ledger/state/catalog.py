@@ -7,7 +7,6 @@ by its id, which renames do not change; its location is fixed when it is created
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from functools import cached_property
 from typing import TypeVar
 
 from attrs import field, frozen
@@ -19,6 +18,7 @@ from ledger.model.messages import moment, similar_names
 from ledger.model.names import Identifier
 from ledger.model.schema import ViewSchema
 from ledger.state.iceberg_view import IcebergView
+from ledger.state.used_locations import UsedLocation
 
 
 def identifier_sort_key(identifier: Identifier) -> tuple[str, str]:
@@ -156,8 +156,8 @@ class FunctionEntry:
 class CatalogState:
     """The catalog right after one commit.
 
-    Every mapping is sorted by name, so that a state read back from a checkpoint also has the same
-    iteration order.
+    Every mapping is iterated by name, so that a state read back from a checkpoint has the same
+    order. The mappings of tables and locations read parts of their checkpoint when they are asked.
 
     Attributes:
         version: That commit's number; -1 before the first.
@@ -165,10 +165,13 @@ class CatalogState:
         effective_millis: The newest effective time up to it.
         databases: By name.
         tables: By full name.
+        table_names: The full name of each table, by its id.
         views: By full name.
         functions: By full name.
-        dropped: The dropped tables, by id, in the order of their drops.
-        used_paths: Every location ever given to a database or table, dropped ones included.
+        dropped: The dropped tables, by id, in the order of the drops' versions, then of ids.
+        locations: Every location ever given to a database or table, dropped ones included, and the
+            folders above them, by `location_key`.
+        used_path_count: The number of these locations.
         corrections: Corrections of clocks that were ahead, oldest first.
         place: The URL that the ledger was last declared to be at; empty where it never moved.
         placed_version: The commit that declared it; -1 for none.
@@ -184,10 +187,12 @@ class CatalogState:
     effective_millis: int
     databases: Mapping[str, DatabaseEntry] = field(factory=dict, hash=False)
     tables: Mapping[Identifier, TableEntry] = field(factory=dict, hash=False)
+    table_names: Mapping[str, Identifier] = field(factory=dict, hash=False)
     views: Mapping[Identifier, ViewEntry] = field(factory=dict, hash=False)
     functions: Mapping[Identifier, FunctionEntry] = field(factory=dict, hash=False)
     dropped: Mapping[str, DroppedTable] = field(factory=dict, hash=False)
-    used_paths: frozenset[str] = frozenset()
+    locations: Mapping[str, UsedLocation] = field(factory=dict, hash=False)
+    used_path_count: int = 0
     corrections: tuple[ClockCorrection, ...] = ()
     place: str = ""
     placed_version: int = -1
@@ -243,12 +248,13 @@ class CatalogState:
 
     def table_by_id(self, table_id: str) -> TableEntry | None:
         """Return the table with that id, by its current name; None when it was dropped."""
-        return self._tables_by_id.get(table_id)
+        name = self.table_names.get(table_id)
+        return None if name is None else self.tables[name]
 
-    @cached_property
-    def _tables_by_id(self) -> Mapping[str, TableEntry]:
-        # Every change of a table looks up its database, and there may be many tables.
-        return {each.table_id: each for each in self.tables.values()}
+    @property
+    def used_paths(self) -> frozenset[str]:
+        """Every location ever given to a database or table."""
+        return frozenset(path for each in self.locations.values() for path in each.paths)
 
     def dropped_of(self, identifier: Identifier) -> list[DroppedTable]:
         """Return the dropped tables that had a name at last, in the order of their drops."""

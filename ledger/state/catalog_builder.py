@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeVar, assert_never
 
 from attrs import evolve, frozen
@@ -38,7 +38,6 @@ from ledger.events.table import (
     TableUndropped,
 )
 from ledger.locations import is_absolute
-from ledger.model.errors import InvalidChangeError
 from ledger.model.names import Identifier
 from ledger.state.catalog import (
     EMPTY_CATALOG,
@@ -51,6 +50,15 @@ from ledger.state.catalog import (
     ViewEntry,
     identifier_sort_key,
 )
+from ledger.state.catalog_records import (
+    DROPPED_TABLES,
+    LOCATIONS,
+    TABLE_NAMES,
+    TABLES,
+    contradiction_error,
+    duplicate_id_error,
+    name_taken_error,
+)
 from ledger.state.definitions import (
     apply_function_changes,
     apply_view_changes,
@@ -58,17 +66,18 @@ from ledger.state.definitions import (
     view_from_record,
 )
 from ledger.state.iceberg_view import fold_view_updates
+from ledger.state.paged_map import PagedMapDraft, page_count
 from ledger.state.stream import (
     clock_correction_of,
     keeps_outside,
     refuse_misplaced_commit,
     sidecar_author_digest,
 )
+from ledger.state.used_locations import UsedLocation, location_key, uses_above
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 _Entry = TypeVar("_Entry", DatabaseEntry, TableEntry, ViewEntry, FunctionEntry)
-_Named = TypeVar("_Named", TableEntry, ViewEntry)
 
 
 def identifier_of(name: TableName) -> Identifier:
@@ -100,11 +109,13 @@ class CatalogBuilder:
         self._ledger_id = base.ledger_id
         self._copied_from = base.copied_from
         self._databases = dict(base.databases)
-        self._tables = dict(base.tables)
+        self._tables = PagedMapDraft(TABLES, base.tables)
+        self._table_names = PagedMapDraft(TABLE_NAMES, base.table_names)
         self._views = dict(base.views)
         self._functions = dict(base.functions)
-        self._dropped = dict(base.dropped)
-        self._used_paths = set(base.used_paths)
+        self._dropped = PagedMapDraft(DROPPED_TABLES, base.dropped)
+        self._locations = PagedMapDraft(LOCATIONS, base.locations)
+        self._used_path_count = base.used_path_count
         self.keeps_outside = base.keeps_outside if base.version >= 0 else None
         self._moment = 0
         self._author = ""
@@ -148,16 +159,20 @@ class CatalogBuilder:
 
     def freeze(self) -> CatalogState:
         """Return the state after all commits so far."""
+        # By a number that never falls, so that pages are not split and merged in turn.
+        pages = page_count(self._used_path_count)
         return CatalogState(
             version=self.version,
             time_millis=self.time_millis,
             effective_millis=self.effective_millis,
             databases=dict(sorted(self._databases.items())),
-            tables=_sort_by_identifier(self._tables),
+            tables=self._tables.frozen(pages),
+            table_names=self._table_names.frozen(pages),
             views=_sort_by_identifier(self._views),
             functions=_sort_by_identifier(self._functions),
-            dropped=dict(self._dropped),
-            used_paths=frozenset(self._used_paths),
+            dropped=self._dropped.frozen(pages),
+            locations=self._locations.frozen(pages),
+            used_path_count=self._used_path_count,
             corrections=self._corrections,
             place=self._place,
             placed_version=self._placed_version,
@@ -181,14 +196,14 @@ class CatalogBuilder:
                 self._create_table(event)
             case TableRenamed(source=source, destination=destination, table_id=table_id):
                 entry = self._existing_table(identifier_of(source), table_id)
-                self._rename_entry(self._tables, entry, identifier_of(destination))
+                self._rename_table(entry, identifier_of(destination))
             case TableDropped():
                 self._drop_table(event)
             case TableUndropped():
                 self._restore_table(event)
             case TablePurged(identifier=name, table_id=table_id):
                 gone = self._dropped_table(identifier_of(name), table_id)
-                self._dropped[table_id] = evolve(gone, is_purged=True)
+                self._dropped.put(table_id, evolve(gone, is_purged=True))
             case ViewCreated():
                 self._create_view(event)
             case ViewAltered(identifier=name, view_id=view_id, changes=changes):
@@ -198,7 +213,7 @@ class CatalogBuilder:
                 self._update_iceberg_view(event)
             case ViewRenamed(source=source, destination=destination, view_id=view_id):
                 view = self._existing_view(identifier_of(source), view_id)
-                self._rename_entry(self._views, view, identifier_of(destination))
+                self._rename_view(view, identifier_of(destination))
             case ViewDropped(identifier=name, view_id=view_id):
                 del self._views[self._existing_view(identifier_of(name), view_id).identifier]
             case FunctionCreated():
@@ -227,12 +242,14 @@ class CatalogBuilder:
         self._corrections = (*self._corrections, correction)
         self.effective_millis = min(self.effective_millis, latest)
         self._databases = _clamp_audit_times(self._databases, latest)
-        self._tables = _clamp_audit_times(self._tables, latest)
+        for name, entry in _clamp_audit_times(dict(self._tables.items()), latest).items():
+            self._tables.put(name, entry)
         self._views = _clamp_audit_times(self._views, latest)
         self._functions = _clamp_audit_times(self._functions, latest)
-        entries = {each.table_id: each.entry for each in self._dropped.values()}
+        dropped = dict(self._dropped.items())
+        entries = {table_id: each.entry for table_id, each in dropped.items()}
         for table_id, entry in _clamp_audit_times(entries, latest).items():
-            self._dropped[table_id] = evolve(self._dropped[table_id], entry=entry)
+            self._dropped.put(table_id, evolve(dropped[table_id], entry=entry))
 
     def _set_location(self, place: str) -> None:
         self._place, self._placed_version, self._aliases = place, self.version, ()
@@ -240,23 +257,22 @@ class CatalogBuilder:
     def _apply_ledger_copy(self, event: LedgerCopied) -> None:
         self._set_location(event.place)
         self._ledger_id, self._copied_from = event.ledger_id, event.copied_from
-        left = {each.table_id: each.identifier for each in self._tables.values()}
         for table_id in event.without:
-            if table_id not in left:
-                raise _contradiction_error(
+            name = self._table_names.get(table_id)
+            if name is None:
+                raise contradiction_error(
                     f"table {table_id}, which the copy leaves, does not exist"
                 )
-            del self._tables[left[table_id]]
+            self._tables.discard(name)
+            self._table_names.discard(table_id)
         # Likewise, dropped tables outside of the ledger's folder are left to the original.
-        self._dropped = {
-            table_id: each
-            for table_id, each in self._dropped.items()
-            if not is_absolute(each.entry.path)
-        }
+        for table_id, each in self._dropped.items():
+            if is_absolute(each.entry.path):
+                self._dropped.discard(table_id)
 
     def _create_database(self, event: DatabaseCreated) -> None:
         if event.name in self._databases:
-            raise _contradiction_error(f"database {event.name} exists already; alter it instead")
+            raise contradiction_error(f"database {event.name} exists already; alter it instead")
         self._reserve_path(event.path)
         options = dict(sorted(event.options.items()))
         self._databases[event.name] = DatabaseEntry(
@@ -267,31 +283,25 @@ class CatalogBuilder:
         database = self._with_update_audit(self._existing_database(event.name))
         both = sorted(set(event.removals) & set(event.updates))
         if both:
-            raise _contradiction_error(f"database {event.name}: {both} are both removed and set")
+            raise contradiction_error(f"database {event.name}: {both} are both removed and set")
         kept = {key: text for key, text in database.options.items() if key not in event.removals}
         options = dict(sorted((kept | event.updates).items()))
         self._databases[event.name] = evolve(database, options=options)
 
     def _drop_database(self, name: str) -> None:
         self._existing_database(name)
-        names = (*self._tables, *self._views, *self._functions)
+        tables = (identifier for identifier, _ in self._tables.items())
+        names = (*tables, *self._views, *self._functions)
         inside = [str(each) for each in names if each.database == name]
         if inside:
-            raise _contradiction_error(
+            raise contradiction_error(
                 f"database {name} is not empty: {sorted(inside)}; drop them first"
             )
         del self._databases[name]
 
     def _create_table(self, event: TableCreated) -> None:
         identifier = identifier_of(event.identifier)
-        self._check_name_is_free(identifier)
-        entries = self._tables.values()
-        _refuse_duplicate_id(
-            "table", event.table_id, ((each.table_id, each.identifier) for each in entries)
-        )
-        self._reserve_path(event.path)
-        self._dropped.pop(event.table_id, None)
-        self._tables[identifier] = TableEntry(
+        entry = TableEntry(
             identifier,
             event.table_id,
             event.path,
@@ -299,30 +309,53 @@ class CatalogBuilder:
             self._creation_audit(),
             self.version,
         )
+        self._add_table(entry)
+        self._reserve_path(event.path)
+        self._dropped.discard(event.table_id)
+
+    def _add_table(self, entry: TableEntry) -> None:
+        self._existing_database(entry.identifier.database)
+        if entry.identifier in self._views:
+            raise name_taken_error(entry.identifier)
+        self._tables.add(entry.identifier, entry)
+        self._table_names.add(entry.table_id, entry.identifier)
+
+    def _remove_table(self, entry: TableEntry) -> None:
+        self._tables.discard(entry.identifier)
+        self._table_names.discard(entry.table_id)
+
+    def _rename_table(self, entry: TableEntry, destination: Identifier) -> None:
+        if destination == entry.identifier:
+            raise name_taken_error(destination)
+        self._remove_table(entry)
+        self._add_table(evolve(self._with_update_audit(entry), identifier=destination))
 
     def _drop_table(self, event: TableDropped) -> None:
         entry = self._existing_table(identifier_of(event.identifier), event.table_id)
-        del self._tables[entry.identifier]
-        self._dropped[entry.table_id] = DroppedTable(
-            self._with_update_audit(entry), self.version, event.purge
+        self._remove_table(entry)
+        self._dropped.put(
+            entry.table_id,
+            DroppedTable(self._with_update_audit(entry), self.version, event.purge),
         )
 
     def _restore_table(self, event: TableUndropped) -> None:
         gone = self._dropped.get(event.table_id)
         if gone is None or gone.is_purged:
             state = "is not dropped" if gone is None else "was purged"
-            raise _contradiction_error(f"table {event.table_id} {state}; it cannot be restored")
-        identifier = identifier_of(event.identifier)
-        self._check_name_is_free(identifier)
-        del self._dropped[event.table_id]
+            raise contradiction_error(f"table {event.table_id} {state}; it cannot be restored")
         entry = gone.entry
         sealed = event.sealed_version
-        self._tables[identifier] = evolve(
-            self._with_update_audit(entry),
-            identifier=identifier,
-            undropped_version=self.version,
-            unsealed_version=entry.unsealed_version if isinstance(sealed, UnsetType) else sealed,
+        self._add_table(
+            evolve(
+                self._with_update_audit(entry),
+                identifier=identifier_of(event.identifier),
+                undropped_version=self.version,
+                unsealed_version=entry.unsealed_version
+                if isinstance(sealed, UnsetType)
+                else sealed,
+            )
         )
+        self._dropped.discard(event.table_id)
 
     def _create_view(self, event: ViewCreated) -> None:
         identifier = identifier_of(event.identifier)
@@ -334,7 +367,7 @@ class CatalogBuilder:
         iceberg = None
         if isinstance(event.updates, UnsetType):
             if isinstance(event.schema, UnsetType):
-                raise _contradiction_error(f"view {identifier} has neither a schema nor updates")
+                raise contradiction_error(f"view {identifier} has neither a schema nor updates")
             schema = view_from_record(event.schema)
         else:
             iceberg = fold_view_updates(None, event.updates)
@@ -345,7 +378,7 @@ class CatalogBuilder:
 
     def _alter_view(self, view: ViewEntry, changes: tuple[ViewChange, ...]) -> None:
         if view.iceberg is not None:
-            raise _contradiction_error(f"view {view.identifier} is changed by updateView only")
+            raise contradiction_error(f"view {view.identifier} is changed by updateView only")
         schema = apply_view_changes(view.schema, changes)
         self._views[view.identifier] = evolve(self._with_update_audit(view), schema=schema)
 
@@ -360,7 +393,7 @@ class CatalogBuilder:
         identifier = identifier_of(event.identifier)
         self._existing_database(identifier.database)
         if identifier in self._functions:
-            raise _contradiction_error(f"function {identifier} exists already; alter it instead")
+            raise contradiction_error(f"function {identifier} exists already; alter it instead")
         entries = self._functions.values()
         _refuse_duplicate_id(
             "function", event.function_id, ((each.function_id, each.identifier) for each in entries)
@@ -379,12 +412,10 @@ class CatalogBuilder:
             self._with_update_audit(entry), function=function
         )
 
-    def _rename_entry(
-        self, entries: dict[Identifier, _Named], entry: _Named, destination: Identifier
-    ) -> None:
+    def _rename_view(self, entry: ViewEntry, destination: Identifier) -> None:
         self._check_name_is_free(destination)
-        del entries[entry.identifier]
-        entries[destination] = evolve(self._with_update_audit(entry), identifier=destination)
+        del self._views[entry.identifier]
+        self._views[destination] = evolve(self._with_update_audit(entry), identifier=destination)
 
     def _creation_audit(self) -> Audit:
         return Audit(self._moment, self._author, self._moment, self._author)
@@ -394,49 +425,48 @@ class CatalogBuilder:
         return evolve(entry, audit=audit)
 
     def _reserve_path(self, path: str) -> None:
-        if path in self._used_paths:
-            raise _contradiction_error(f"location {path} was used before; none is used twice")
-        self._used_paths.add(path)
+        self._locations.add(location_key(path), UsedLocation((path,)))
+        for key, use in uses_above(self._locations.get, path):
+            self._locations.put(key, use)
+        self._used_path_count += 1
 
     def _check_name_is_free(self, identifier: Identifier) -> None:
         self._existing_database(identifier.database)
         if identifier in self._tables or identifier in self._views:
-            raise _contradiction_error(f"{identifier} exists already; choose another name")
+            raise name_taken_error(identifier)
 
     def _existing_database(self, name: str) -> DatabaseEntry:
         if name not in self._databases:
-            raise _contradiction_error(f"database {name} does not exist; create it first")
+            raise contradiction_error(f"database {name} does not exist; create it first")
         return self._databases[name]
 
     def _existing_table(self, identifier: Identifier, table_id: str) -> TableEntry:
         entry = self._tables.get(identifier)
         if entry is None or entry.table_id != table_id:
-            raise _contradiction_error(f"table {identifier} with id {table_id} does not exist")
+            raise contradiction_error(f"table {identifier} with id {table_id} does not exist")
         return entry
 
     def _dropped_table(self, identifier: Identifier, table_id: str) -> DroppedTable:
         gone = self._dropped.get(table_id)
         if gone is None or gone.identifier != identifier:
-            raise _contradiction_error(f"no table {identifier} with id {table_id} was dropped")
+            raise contradiction_error(f"no table {identifier} with id {table_id} was dropped")
         return gone
 
     def _existing_view(self, identifier: Identifier, view_id: str) -> ViewEntry:
         entry = self._views.get(identifier)
         if entry is None or entry.view_id != view_id:
-            raise _contradiction_error(f"view {identifier} with id {view_id} does not exist")
+            raise contradiction_error(f"view {identifier} with id {view_id} does not exist")
         return entry
 
     def _existing_function(self, name: TableName, function_id: str) -> FunctionEntry:
         identifier = identifier_of(name)
         entry = self._functions.get(identifier)
         if entry is None or entry.function_id != function_id:
-            raise _contradiction_error(
-                f"function {identifier} with id {function_id} does not exist"
-            )
+            raise contradiction_error(f"function {identifier} with id {function_id} does not exist")
         return entry
 
 
-def _clamp_audit_times(entries: dict[_K, _Entry], latest: int) -> dict[_K, _Entry]:
+def _clamp_audit_times(entries: Mapping[_K, _Entry], latest: int) -> dict[_K, _Entry]:
     """Return the entries without any time after `latest`."""
     return {
         name: evolve(
@@ -454,11 +484,7 @@ def _clamp_audit_times(entries: dict[_K, _Entry], latest: int) -> dict[_K, _Entr
 def _refuse_duplicate_id(kind: str, new_id: str, taken: Iterable[tuple[str, Identifier]]) -> None:
     for other_id, identifier in taken:
         if other_id == new_id:
-            raise _contradiction_error(f"{kind} id {new_id} is {identifier}'s; take a fresh one")
-
-
-def _contradiction_error(message: str) -> InvalidChangeError:
-    return InvalidChangeError(message, kind="ILLEGAL_STATE")
+            raise duplicate_id_error(kind, new_id, identifier)
 
 
 def _sort_by_identifier(entries: dict[Identifier, _V]) -> dict[Identifier, _V]:

@@ -6,14 +6,14 @@ A record is a cache: another fold version's is ignored, and any can be rebuilt f
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
+from operator import attrgetter
 from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct, field
 
 from ledger.events import TableEvent
-from ledger.events.catalog import CatalogEvent, ViewRecord
-from ledger.events.functions import FunctionRecord
+from ledger.events.catalog import CatalogEvent
 from ledger.model.iceberg_layout import (
     FIRST_PARTITION_FIELD_ID,
     LazyPartitionSpecs,
@@ -22,31 +22,37 @@ from ledger.model.iceberg_layout import (
 )
 from ledger.model.iceberg_objects import PartitionStatisticsFile, StatisticsFile
 from ledger.model.instant import ClockCorrection
-from ledger.model.names import Identifier
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Branch, Snapshot, Tag, Totals
-from ledger.state.catalog import (
-    Audit,
-    CatalogState,
-    DatabaseEntry,
-    DroppedTable,
-    FunctionEntry,
-    TableEntry,
-    ViewEntry,
-    identifier_sort_key,
-)
+from ledger.state.catalog import CatalogState
 from ledger.state.catalog_builder import CatalogBuilder
-from ledger.state.definitions import (
-    function_from_record,
-    function_to_record,
-    view_from_record,
-    view_to_record,
+from ledger.state.catalog_records import (
+    DROPPED_TABLES,
+    LOCATIONS,
+    TABLE_NAMES,
+    TABLES,
+    DatabaseRecord,
+    DroppedTableRecord,
+    EntryRecord,
+    FunctionEntryRecord,
+    TableRecord,
+    ViewEntryRecord,
+    database_entry_from_record,
+    database_entry_record,
+    dropped_from_record,
+    dropped_record,
+    function_entry_from_record,
+    function_entry_record,
+    table_entry_from_record,
+    table_entry_record,
+    view_entry_from_record,
+    view_entry_record,
 )
 from ledger.state.delta_origin import DeltaOrigin
 from ledger.state.iceberg_origin import IcebergOrigin
-from ledger.state.iceberg_view import IcebergView
 from ledger.state.native_origin import NATIVE, NativeOrigin
 from ledger.state.owner import LEDGER, Owner
+from ledger.state.paged_map import EntryFormat, PagedMap, PageFiles, PagesRecord, page_count
 from ledger.state.paimon_origin import PaimonOrigin
 from ledger.state.schema_record import (
     LazySchemaRecord,
@@ -54,10 +60,16 @@ from ledger.state.schema_record import (
     decode_schema_record,
     preencoded_schema,
 )
+from ledger.state.stream import EncodedCheckpoint
 from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
+from ledger.state.used_locations import UsedLocation, use_location
 
 FOLD_VERSION = 3
+"""The fold version of tables."""
+
+CATALOG_FOLD_VERSION = 4
+"""The fold version of the catalog."""
 
 
 class _TableStateRecord(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
@@ -267,6 +279,14 @@ class TableStream:
             branches=read.branches,
         )
 
+    def encode_checkpoint(self, state: TableState) -> EncodedCheckpoint:
+        """Return the state's record: the checkpoint of a table has no pages."""
+        return EncodedCheckpoint(self.encode_state(state))
+
+    def decode_checkpoint(self, record: bytes | memoryview, _files: PageFiles) -> TableState:
+        """Return the state of a record; see `decode_state`."""
+        return self.decode_state(record)
+
     def decode_outline(self, record: bytes | memoryview) -> TableState:
         """Return the part of a record's state that searches read: no columns, specs, tags or files.
 
@@ -284,69 +304,15 @@ class TableStream:
         )
 
 
-class _CatalogRecordBase(
-    Struct, frozen=True, gc=False, omit_defaults=True, rename="camel", forbid_unknown_fields=True
-):
-    """Base of the catalog's records."""
+class _CatalogRecord(EntryRecord, frozen=True):
+    """The catalog's state."""
 
-
-class _AuditRecord(_CatalogRecordBase, frozen=True):
-    created_at: int
-    created_by: str
-    updated_at: int
-    updated_by: str
-
-
-class _DatabaseRecord(_CatalogRecordBase, frozen=True):
-    name: str
-    path: str
-    audit: _AuditRecord
-    options: dict[str, str] = {}
-
-
-class _TableRecord(_CatalogRecordBase, frozen=True):
-    database: str
-    name: str
-    table_id: str
-    path: str
-    audit: _AuditRecord
-    created_version: int
-    is_external: bool = False
-    undropped_version: int = -1
-    unsealed_version: int = -1
-
-
-class _DroppedTableRecord(_CatalogRecordBase, frozen=True):
-    table: _TableRecord
-    dropped_version: int
-    is_purge_requested: bool = field(default=False, name="purge")
-    is_purged: bool = field(default=False, name="purged")
-
-
-class _ViewRecord(_CatalogRecordBase, frozen=True, kw_only=True):
-    database: str
-    name: str
-    view_id: str
-    schema: ViewRecord | None = None
-    audit: _AuditRecord
-    iceberg: IcebergView | None = None
-
-
-class _FunctionRecord(_CatalogRecordBase, frozen=True, kw_only=True):
-    database: str
-    name: str
-    function_id: str
-    function: FunctionRecord
-    audit: _AuditRecord
-
-
-class _CatalogRecord(_CatalogRecordBase, frozen=True):
     version: int
     time_millis: int
     effective_millis: int
-    databases: tuple[_DatabaseRecord, ...]
-    tables: tuple[_TableRecord, ...]
-    views: tuple[_ViewRecord, ...]
+    databases: tuple[DatabaseRecord, ...]
+    tables: tuple[TableRecord, ...]
+    views: tuple[ViewEntryRecord, ...]
     used_paths: tuple[str, ...]
     corrections: tuple[ClockCorrection, ...] = ()
     place: str = field(default="", name="location")
@@ -355,8 +321,31 @@ class _CatalogRecord(_CatalogRecordBase, frozen=True):
     ledger_id: str = ""
     copied_from: str = ""
     keeps_outside: bool = field(default=False, name="hasSidecars")
-    dropped: tuple[_DroppedTableRecord, ...] = ()
-    functions: tuple[_FunctionRecord, ...] = ()
+    dropped: tuple[DroppedTableRecord, ...] = ()
+    functions: tuple[FunctionEntryRecord, ...] = ()
+
+
+class _CatalogCheckpoint(EntryRecord, frozen=True):
+    """The same in a checkpoint, with mappings that may be in pages."""
+
+    version: int
+    time_millis: int
+    effective_millis: int
+    databases: tuple[DatabaseRecord, ...]
+    views: tuple[ViewEntryRecord, ...]
+    tables: PagesRecord
+    table_names: PagesRecord
+    dropped: PagesRecord
+    locations: PagesRecord
+    used_path_count: int
+    corrections: tuple[ClockCorrection, ...] = ()
+    place: str = field(default="", name="location")
+    placed_version: int = field(default=-1, name="locationVersion")
+    aliases: tuple[str, ...] = ()
+    ledger_id: str = ""
+    copied_from: str = ""
+    keeps_outside: bool = field(default=False, name="hasSidecars")
+    functions: tuple[FunctionEntryRecord, ...] = ()
 
 
 _SAME_IN_CATALOG = (
@@ -365,14 +354,23 @@ _SAME_IN_CATALOG = (
 )
 """Fields that a record holds in the same form as the state."""
 
+_PAGED: Mapping[str, EntryFormat[Any, Any]] = {
+    "tables": TABLES,
+    "table_names": TABLE_NAMES,
+    "dropped": DROPPED_TABLES,
+    "locations": LOCATIONS,
+}
+"""The formats of the state's mappings that checkpoints hold in pages, by field."""
+
 _CATALOG_DECODER = msgspec.json.Decoder(_CatalogRecord)
+_CATALOG_CHECKPOINT_DECODER = msgspec.json.Decoder(_CatalogCheckpoint)
 _CATALOG_ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
 class CatalogStream:
     """Codec and fold of the catalog's stream, as the log uses them."""
 
-    fold_version: int = FOLD_VERSION
+    fold_version: int = CATALOG_FOLD_VERSION
     event_types: object = CatalogEvent
 
     def builder(self, state: CatalogState | None) -> CatalogBuilder:
@@ -381,18 +379,11 @@ class CatalogStream:
 
     def encode_state(self, state: CatalogState) -> bytes:
         """Return the state's record as JSON; equal states give equal bytes."""
-        tables = (state.tables[name] for name in sorted(state.tables, key=identifier_sort_key))
-        views = (state.views[name] for name in sorted(state.views, key=identifier_sort_key))
-        named = sorted(state.functions, key=identifier_sort_key)
-        functions = (state.functions[name] for name in named)
         record = _CatalogRecord(
-            **{name: getattr(state, name) for name in _SAME_IN_CATALOG},
-            databases=tuple(_database_record(each) for _, each in sorted(state.databases.items())),
-            tables=tuple(map(_table_record, tables)),
-            views=tuple(map(_view_record, views)),
+            **_common_fields(state),
+            tables=tuple(map(table_entry_record, state.tables.values())),
             used_paths=tuple(sorted(state.used_paths)),
-            dropped=tuple(map(_dropped_record, state.dropped.values())),
-            functions=tuple(map(_function_record, functions)),
+            dropped=tuple(map(dropped_record, state.dropped.values())),
         )
         return _CATALOG_ENCODER.encode(record)
 
@@ -403,132 +394,81 @@ class CatalogStream:
             msgspec.DecodeError: The bytes are no record of this fold version.
         """
         read = _CATALOG_DECODER.decode(record)
-        tables = map(_table_from_record, read.tables)
-        views = map(_view_from_record, read.views)
-        dropped = map(_dropped_from_record, read.dropped)
-        functions = map(_function_from_record, read.functions)
+        tables = [*map(table_entry_from_record, read.tables)]
+        dropped = [*map(dropped_from_record, read.dropped)]
+        locations: dict[str, UsedLocation] = {}
+        for path in read.used_paths:
+            use_location(locations, path)
+        pages = page_count(len(read.used_paths))
         return CatalogState(
-            **{name: getattr(read, name) for name in _SAME_IN_CATALOG},
-            databases={each.name: _database_from_record(each) for each in read.databases},
-            tables={each.identifier: each for each in tables},
-            views={each.identifier: each for each in views},
-            used_paths=frozenset(read.used_paths),
-            dropped={each.table_id: each for each in dropped},
-            functions={each.identifier: each for each in functions},
+            **_common_values(read),
+            used_path_count=len(read.used_paths),
+            tables=PagedMap.of(TABLES, {each.identifier: each for each in tables}, pages=pages),
+            table_names=PagedMap.of(
+                TABLE_NAMES, {each.table_id: each.identifier for each in tables}, pages=pages
+            ),
+            dropped=PagedMap.of(
+                DROPPED_TABLES, {each.table_id: each for each in dropped}, pages=pages
+            ),
+            locations=PagedMap.of(LOCATIONS, locations, pages=pages),
         )
 
-    def decode_outline(self, record: bytes | memoryview) -> CatalogState:
-        """Return the state of a record; nothing is left out, since all of it is short.
+    def encode_checkpoint(self, state: CatalogState) -> EncodedCheckpoint:
+        """Return the state as a checkpoint holds it: entries of tables and locations in pages."""
+        records: dict[str, Any] = {}
+        pages: dict[str, bytes] = {}
+        for name in _PAGED:
+            records[name], bodies = getattr(state, name).record()
+            pages |= bodies
+
+        def mark_stored() -> None:
+            for name, record in records.items():
+                if "pages" in record:
+                    getattr(state, name).mark_stored(record["pages"])
+
+        common = _common_fields(state)
+        record = _CatalogCheckpoint(**common, used_path_count=state.used_path_count, **records)
+        return EncodedCheckpoint(_CATALOG_ENCODER.encode(record), pages, mark_stored)
+
+    def decode_checkpoint(self, record: bytes | memoryview, files: PageFiles) -> CatalogState:
+        """Return the state of a checkpoint; pages are read when they are asked for.
 
         Raises:
-            msgspec.DecodeError: As of `decode_state`.
+            msgspec.DecodeError: The bytes are no checkpoint of this fold version.
         """
-        return self.decode_state(record)
+        read = _CATALOG_CHECKPOINT_DECODER.decode(record)
+        maps: dict[str, Any] = {
+            name: PagedMap.of_record(form, getattr(read, name), files, attrgetter(name))
+            for name, form in _PAGED.items()
+        }
+        return CatalogState(**_common_values(read), used_path_count=read.used_path_count, **maps)
+
+    def decode_outline(self, record: bytes | memoryview) -> CatalogState:
+        """Return the fields of a checkpoint that searches read; it has no tables.
+
+        Raises:
+            msgspec.DecodeError: As of `decode_checkpoint`.
+        """
+        return CatalogState(**_common_values(_CATALOG_CHECKPOINT_DECODER.decode(record)))
 
 
-def _audit_record(audit: Audit) -> _AuditRecord:
-    return _AuditRecord(audit.created_at, audit.created_by, audit.updated_at, audit.updated_by)
+def _common_fields(state: CatalogState) -> dict[str, Any]:
+    """Return the fields of the state that records of both kinds hold, as records."""
+    return {
+        **{name: getattr(state, name) for name in _SAME_IN_CATALOG},
+        "databases": tuple(map(database_entry_record, state.databases.values())),
+        "views": tuple(map(view_entry_record, state.views.values())),
+        "functions": tuple(map(function_entry_record, state.functions.values())),
+    }
 
 
-def _audit_from_record(record: _AuditRecord) -> Audit:
-    return Audit(record.created_at, record.created_by, record.updated_at, record.updated_by)
-
-
-def _database_record(entry: DatabaseEntry) -> _DatabaseRecord:
-    return _DatabaseRecord(entry.name, entry.path, _audit_record(entry.audit), dict(entry.options))
-
-
-def _database_from_record(record: _DatabaseRecord) -> DatabaseEntry:
-    return DatabaseEntry(record.name, record.path, record.options, _audit_from_record(record.audit))
-
-
-def _table_record(entry: TableEntry) -> _TableRecord:
-    return _TableRecord(
-        database=entry.identifier.database,
-        name=entry.identifier.name,
-        table_id=entry.table_id,
-        path=entry.path,
-        audit=_audit_record(entry.audit),
-        created_version=entry.created_version,
-        is_external=entry.is_external,
-        undropped_version=entry.undropped_version,
-        unsealed_version=entry.unsealed_version,
-    )
-
-
-def _table_from_record(record: _TableRecord) -> TableEntry:
-    return TableEntry(
-        Identifier(record.database, record.name),
-        record.table_id,
-        record.path,
-        record.is_external,
-        _audit_from_record(record.audit),
-        record.created_version,
-        record.undropped_version,
-        record.unsealed_version,
-    )
-
-
-def _dropped_record(dropped: DroppedTable) -> _DroppedTableRecord:
-    return _DroppedTableRecord(
-        _table_record(dropped.entry),
-        dropped.dropped_version,
-        dropped.is_purge_requested,
-        dropped.is_purged,
-    )
-
-
-def _dropped_from_record(record: _DroppedTableRecord) -> DroppedTable:
-    return DroppedTable(
-        _table_from_record(record.table),
-        record.dropped_version,
-        record.is_purge_requested,
-        record.is_purged,
-    )
-
-
-def _view_record(entry: ViewEntry) -> _ViewRecord:
-    name = entry.identifier
-    return _ViewRecord(
-        database=name.database,
-        name=name.name,
-        view_id=entry.view_id,
-        schema=view_to_record(entry.schema) if entry.iceberg is None else None,
-        audit=_audit_record(entry.audit),
-        iceberg=entry.iceberg,
-    )
-
-
-def _view_from_record(record: _ViewRecord) -> ViewEntry:
-    if record.iceberg is not None:
-        schema = record.iceberg.definition
-    elif record.schema is not None:
-        schema = view_from_record(record.schema)
-    else:
-        raise msgspec.ValidationError(f"view {record.name} has neither a schema nor iceberg")
-    return ViewEntry(
-        Identifier(record.database, record.name),
-        record.view_id,
-        schema,
-        _audit_from_record(record.audit),
-        record.iceberg,
-    )
-
-
-def _function_record(entry: FunctionEntry) -> _FunctionRecord:
-    return _FunctionRecord(
-        database=entry.identifier.database,
-        name=entry.identifier.name,
-        function_id=entry.function_id,
-        function=function_to_record(entry.function),
-        audit=_audit_record(entry.audit),
-    )
-
-
-def _function_from_record(record: _FunctionRecord) -> FunctionEntry:
-    return FunctionEntry(
-        Identifier(record.database, record.name),
-        record.function_id,
-        function_from_record(record.function),
-        _audit_from_record(record.audit),
-    )
+def _common_values(read: _CatalogRecord | _CatalogCheckpoint) -> dict[str, Any]:
+    """Return the fields of a record that records of both kinds hold, as values."""
+    views = map(view_entry_from_record, read.views)
+    functions = map(function_entry_from_record, read.functions)
+    return {
+        **{name: getattr(read, name) for name in _SAME_IN_CATALOG},
+        "databases": {each.name: database_entry_from_record(each) for each in read.databases},
+        "views": {each.identifier: each for each in views},
+        "functions": {each.identifier: each for each in functions},
+    }

@@ -6,7 +6,7 @@ through these protocols.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from msgspec import UNSET, Struct
@@ -15,12 +15,17 @@ from ledger.events.commit import Commit, Transaction, said_by
 from ledger.events.table import ClockCorrected
 from ledger.model.errors import InvalidChangeError
 from ledger.model.instant import ClockCorrection
+from ledger.state.paged_map import PageFiles
 
 S_co = TypeVar("S_co", covariant=True)
 S = TypeVar("S")
 S_contra = TypeVar("S_contra", contravariant=True)
 E = TypeVar("E")
 E_contra = TypeVar("E_contra", contravariant=True)
+
+
+def _do_nothing() -> None:
+    """Do nothing."""
 
 
 class StateLike(Protocol):
@@ -78,6 +83,20 @@ class Builder(Protocol[S_co, E_contra]):
         """Return the state after everything so far."""
 
 
+class EncodedCheckpoint(Struct, frozen=True):
+    """Encoded state of a checkpoint.
+
+    Attributes:
+        record: The state as JSON.
+        pages: The pages to write before it, by name.
+        mark_stored: Called once the pages are written.
+    """
+
+    record: bytes
+    pages: Mapping[str, bytes] = {}
+    mark_stored: Callable[[], None] = _do_nothing
+
+
 class Stream(Protocol[S, E_contra]):
     """One kind of stream: the catalog's, or a table's."""
 
@@ -96,8 +115,19 @@ class Stream(Protocol[S, E_contra]):
     def decode_state(self, record: bytes | memoryview) -> S:
         """Return the state of a record that `encode_state` encoded."""
 
+    def encode_checkpoint(self, state: S) -> EncodedCheckpoint:
+        """Return the state as a checkpoint holds it, with the pages beside it."""
+
+    def decode_checkpoint(self, record: bytes | memoryview, files: PageFiles) -> S:
+        """Return the state of a checkpoint's record; it may read pages later, when asked.
+
+        Args:
+            record: The record.
+            files: The pages beside the checkpoint.
+        """
+
     def decode_outline(self, record: bytes | memoryview) -> S:
-        """Return the part of a record's state that searches read, quickly.
+        """Return the part of a checkpoint's state that searches read, quickly.
 
         It has version, times, the newest snapshot, the current schema's id, and branches. It is
         never continued: the rest may be empty.

@@ -13,7 +13,6 @@ from typing import Unpack
 
 from attrs import fields, frozen
 
-from ledger.decide.catalog import find_location_conflict
 from ledger.events.iceberg_views import IcebergViewUpdate
 from ledger.ledger_handle import LedgerHandle
 from ledger.ledger_writes import create_iceberg_view, update_iceberg_view
@@ -30,6 +29,7 @@ from ledger.model.errors import (
 from ledger.model.names import Identifier
 from ledger.state.catalog import CatalogState, ViewEntry
 from ledger.state.iceberg_view import IcebergView, fold_view_updates
+from ledger.state.used_locations import find_location_conflict
 from ledger.stores.file_access import resolve_symlinks
 from projections.iceberg.position import METADATA_PATH
 from projections.iceberg.view_metadata import (

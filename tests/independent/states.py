@@ -391,7 +391,12 @@ def of_catalog(catalog: Catalog) -> Doc:
         "ledgerId": catalog.ledger_id,
         "copiedFrom": catalog.copied_from,
         "hasSidecars": catalog.is_outside,
-        "dropped": [*map(of_dropped, catalog.dropped.values())],
+        "dropped": [
+            of_dropped(gone)
+            for _, gone in sorted(
+                catalog.dropped.items(), key=lambda each: (each[1]["version"], each[0])
+            )
+        ],
         "functions": [of_function(name, it) for name, it in sorted(catalog.functions.items())],
     }
     return less(found, OF_CATALOGS)

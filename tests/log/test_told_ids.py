@@ -292,6 +292,7 @@ CATALOG = [
     Case("alter_database", of_lake("alter_database", "shop", updates={"k": "v"})),
     Case("drop_database", of_lake("drop_database", "empty")),
     Case("create_table", of_lake("create_table", "shop.new", COLUMNS)),
+    Case("create_tables", of_lake("create_tables", {"shop.new": COLUMNS}), event=b"createTable"),
     Case(
         "adopt_table",
         lambda lake, **options: adopt_table(handle_of(lake), "shop.new", IMPORTED, **options),

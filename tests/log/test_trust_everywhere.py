@@ -145,7 +145,8 @@ OF_TABLE_HANDLES: Reads = {
 OF_BRANCHES: Reads = {"state": lambda it: it.state, "at": lambda it: it.at().files}
 WRITERS = {
     *("alter_database", "alter_view", "close", "correct_clock", "create_database"),
-    *("create_table", "create_view", "drop_database", "drop_table", "drop_view", "erase"),
+    *("create_table", "create_tables", "create_view", "drop_database", "drop_table"),
+    *("drop_view", "erase"),
     *("import_table", "import_tables", "init", "promote", "record_alias", "record_copy"),
     *("record_move", "rename_table", "rename_view", "add_files", "alter", "append"),
     *("commit_snapshot", "create_branch", "create_tag"),

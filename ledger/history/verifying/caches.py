@@ -114,10 +114,14 @@ class Caches(Generic[S, E]):
         """Yield the findings about a checkpoint, given the replayed state."""
         version = head.state.version
         key = self.subject.layout.checkpoint(version)
-        there, right = self._store.read(key), self.subject.log.checkpoints.body(head)
-        if there == right:
+        files = self.subject.log.checkpoints.files(head)
+        there, right = self._store.read(key), files[key]
+        is_page_wrong = any(
+            self._store.read(page) != body for page, body in files.items() if page != key
+        )
+        if there == right and not is_page_wrong:
             return
-        remedy = ((key, right),) if self.mends else ()
+        remedy = (*files.items(),) if self.mends else ()
         if there is None:
             yield Finding("absent", "the checkpoint is missing", key, version, REPAIR, remedy)
         elif _is_of_other_fold_version(there, right):

@@ -286,7 +286,7 @@ class Verification(Generic[S, E]):
         for folder, last_by in folders.items():
             for key in store.walk(folder):
                 last = last_by(key.removeprefix(folder))
-                if last is None and key not in known:
+                if last is None and key not in known and not layout.is_page(key):
                     yield Finding("foreign", "no cache has such a name", key, None, _FOREIGN_ADVICE)
                 elif last is not None:
                     newest = max(newest, (last, key))
