@@ -8,7 +8,7 @@ that checkpoints share; a page that is missing is taken from a replay of the log
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -104,11 +104,13 @@ class _PagesOfCheckpoint(Generic[S]):
         self._replay = replay
         self._replayed: S | None = None
 
-    def read(self, name: str) -> bytes | None:
-        """Return a page's bytes; None if its file is missing, torn or changed."""
-        key = self._layout.page(name)
-        body = self._store.read(key) if self._layout.is_page(key) else None
-        return body if body is not None and page_name(body) == name else None
+    def read(self, names: Sequence[str]) -> list[bytes | None]:
+        """Return the bytes of pages; None for one whose file is missing, torn or changed."""
+        bodies = self._store.read_many([self._layout.page(each) for each in names])
+        return [
+            body if body is not None and page_name(body) == name else None
+            for name, body in zip(names, bodies, strict=True)
+        ]
 
     def replayed(self) -> S:
         """Return the state of the checkpoint's version, folded from the log once.

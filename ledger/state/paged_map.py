@@ -8,6 +8,7 @@ Changes do not read a page: they are kept beside its name, and applied once it i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -30,6 +31,7 @@ PAGE_LENGTH: Final = 64
 """Number of entries in a page, about, when pages are full; then their number doubles."""
 
 _NAME_LENGTH: Final = 32
+_HEX: Final = re.compile("[0-9a-f]*")
 
 _ENTRIES = msgspec.json.Decoder(dict[str, Raw])
 _ENCODER = msgspec.json.Encoder(order="deterministic")
@@ -92,8 +94,8 @@ class EntryFormat(Generic[K, V]):
 class PageFiles(Protocol):
     """Page files of one checkpoint."""
 
-    def read(self, name: str) -> bytes | None:
-        """Return a page's bytes; None if its file is missing, torn or changed."""
+    def read(self, names: Sequence[str]) -> Sequence[bytes | None]:
+        """Return the bytes of pages; None for one whose file is missing, torn or changed."""
 
     def replayed(self) -> Any:
         """Return the state of the checkpoint's version, folded from the log."""
@@ -106,9 +108,13 @@ class _StoredPages(Generic[K, V]):
     files: PageFiles
     in_state: Callable[[Any], PagedMap[K, V]]
 
-    def load(self, number: int, name: str) -> dict[str, V | Raw]:
-        """Return the entries of a page; of one whose file is missing from a replay of the log."""
-        body = self.files.read(name)
+    def load(self, pages: Mapping[int, _Page[V]]) -> None:
+        """Read the entries of pages; of one whose file is missing from a replay of the log."""
+        bodies = self.files.read([each.name for each in pages.values()])
+        for (number, page), body in zip(pages.items(), bodies, strict=True):
+            page.entries = self._entries(number, body)
+
+    def _entries(self, number: int, body: bytes | None) -> dict[str, V | Raw]:
         # A page whose bytes have their name and are no entries was forged.
         with suppress(msgspec.DecodeError, RecursionError):
             if body is not None:
@@ -256,8 +262,8 @@ class PagedMap(Mapping[K, V]):
 
     def _redistributed(self, pages: int) -> PagedMap[K, V]:
         parts: list[dict[str, V | Raw]] = [{} for _ in range(pages)]
-        for number in range(len(self._pages)):
-            for text, value in self._entries(number).items():
+        for entries in self._all_entries():
+            for text, value in entries.items():
                 parts[_hash(text) & (pages - 1)][text] = value
         return PagedMap(self._format, [_Page("", each) for each in parts])
 
@@ -269,17 +275,26 @@ class PagedMap(Mapping[K, V]):
         """Return the entries of a page, after reading it."""
         page = self._page(number)
         if page.entries is None:
-            entries = {**self._read(number, page.base or page)}
+            entries = {**self._read([number])[number]}
             if page.base is not None:
                 self._apply_later(entries, page)
             page.entries = entries
         return page.entries
 
-    def _read(self, number: int, page: _Page[V]) -> dict[str, V | Raw]:
-        if page.entries is None:
+    def _read(self, numbers: Sequence[int]) -> dict[int, dict[str, V | Raw]]:
+        """Return the stored entries of pages, which are read together."""
+        pages = {number: self._page(number) for number in numbers}
+        bases = {number: page.base or page for number, page in pages.items()}
+        unread = {number: page for number, page in bases.items() if page.entries is None}
+        if unread:
             assert self._stored is not None  # noqa: S101 - a page without entries has a file
-            page.entries = self._stored.load(number, page.name)
-        return page.entries
+            self._stored.load(unread)
+        return {number: page.entries or {} for number, page in bases.items()}
+
+    def _all_entries(self) -> Iterator[dict[str, V | Raw]]:
+        numbers = range(len(self._pages))
+        self._read(numbers)
+        return map(self._entries, numbers)
 
     def _apply_later(self, entries: dict[str, V | Raw], page: _Page[V]) -> None:
         """Apply the changes of commits that were folded before their page was read.
@@ -338,8 +353,7 @@ class PagedMap(Mapping[K, V]):
     def __iter__(self) -> Iterator[K]:
         form = self._format
         found = []
-        for number in range(len(self._pages)):
-            entries = self._entries(number)
+        for entries in self._all_entries():
             for text in [*entries]:
                 key = form.key_of(text)
                 found.append((form.order(key, partial(self._decoded, entries, text)), key))
@@ -347,7 +361,7 @@ class PagedMap(Mapping[K, V]):
         return iter([key for _, key in found])
 
     def __len__(self) -> int:
-        return sum(len(self._entries(number)) for number in range(len(self._pages)))
+        return sum(map(len, self._all_entries()))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({dict(self)!r})"
@@ -393,13 +407,16 @@ class PagedMap(Mapping[K, V]):
             in_state: Returns the same mapping of a state.
 
         Raises:
-            msgspec.ValidationError: The number of pages is no power of two.
+            msgspec.ValidationError: The number of pages is no power of two, or a name is no name.
         """
         if not record.pages:
             return cls(form, [_Page("", {**record.entries})])
         count = len(record.pages)
         if count & (count - 1):
             raise msgspec.ValidationError(f"{count} pages are no power of two")
+        are_short = all(len(each) == _NAME_LENGTH for each in record.pages)
+        if not are_short or _HEX.fullmatch("".join(record.pages)) is None:
+            raise msgspec.ValidationError("a page has another name than a hash")
         # An empty page is not read, to know that it has no entry.
         pages: list[_Page[V] | str] = [
             _Page(each, {}) if each == _EMPTY_PAGE else each for each in record.pages

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -42,14 +43,16 @@ class Files:
     def __init__(self, whole: PagedMap[str, int]) -> None:
         self.kept: dict[str, bytes] = {}
         self.asked: list[str] = []
+        self.times = 0
         self._whole = whole
         record, bodies = whole.record()
         self.kept.update(bodies)
         self.record = msgspec.json.decode(msgspec.json.encode(record), type=PagesRecord)
 
-    def read(self, name: str) -> bytes | None:
-        self.asked.append(name)
-        return self.kept.get(name)
+    def read(self, names: Sequence[str]) -> list[bytes | None]:
+        self.asked += names
+        self.times += 1
+        return [self.kept.get(name) for name in names]
 
     def replayed(self) -> Any:
         return self._whole
@@ -152,6 +155,14 @@ def test_a_missing_page_is_taken_from_a_replay() -> None:
     assert dict(files.reopened()) == entries
 
 
+def test_all_entries_are_read_together() -> None:
+    files = stored({f"k{number}": number for number in range(1000)}, 16)
+    draft = PagedMapDraft(NUMBERS, files.reopened())
+    draft.add("new", 1)
+    assert len(draft.frozen(16)) == 1001
+    assert (files.times, len(files.asked)) == (1, 16)
+
+
 def test_only_changed_pages_are_written_again() -> None:
     files = stored({f"k{number}": number for number in range(1000)}, 16)
     changed = files.reopened().changed({"k7": 0}, pages=16)
@@ -169,3 +180,12 @@ def test_pages_stay_short() -> None:
     assert sum(lengths) == len(entries)
     assert max(lengths) <= 2 * PAGE_LENGTH
     assert len(record["pages"]) == page_count(len(entries))
+
+
+@pytest.mark.parametrize("names", [["../x"] * 2, ["a" * 32] * 3, ["a" * 31 + "/"] * 2])
+def test_names_that_no_page_has_are_rejected(names: list[str]) -> None:
+    files = stored({"k1": 1}, 2)
+    record = PagesRecord(pages=tuple(names))
+    with pytest.raises(msgspec.ValidationError):
+        PagedMap.of_record(NUMBERS, record, files, lambda state: state)
+    assert files.asked == []
