@@ -22,6 +22,7 @@ MILLISECOND = 1e6
 ROOT = Path(__file__).parent.parent
 NOTHING = "python -c pass"
 
+_OPEN = "import sys, ledger; ledger.open(sys.argv[1])"
 _READ = "import sys, ledger; ledger.open(sys.argv[1]).table('shop.orders').at()"
 _COMMIT = (
     "import sys, ledger; table = ledger.open(sys.argv[1]).table('shop.orders')\n"
@@ -35,6 +36,7 @@ def run(workdir: Path, *, repeats: int) -> Report:
         lines: dict[str, tuple[list[str], float | None]] = {
             NOTHING: (["-c", "pass"], None),
             "import ledger": (["-c", "import ledger"], 3),
+            "import ledger, open a ledger": (["-c", _OPEN, lake], 10),
             "import ledger, open a table, read it": (["-c", _READ, lake], 16),
             "import ledger, open a table, commit to it": (["-c", _COMMIT, lake], 30),
             "lakeledger --version": (["-m", "ledger", "--version"], 7),

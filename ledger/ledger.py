@@ -27,9 +27,9 @@ from ledger.model.messages import html_table, moment
 from ledger.model.names import Identifier
 from ledger.model.schema import ViewSchema
 from ledger.opening.context import Progress, no_progress
+from ledger.opening.shared_arguments import PROTOCOL, WANTED_ENTRIES
 from ledger.state.catalog import CatalogState, DroppedTable, FunctionEntry, ViewEntry
 from ledger.stores.wrappers import Trust
-from ledger.table import PROTOCOL, WANTED_ENTRIES, Table
 
 # Modules that only some calls need are imported by those calls, so that reading starts fast.
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from ledger.opening.creation import GivenSchema
     from ledger.plan import ClockPlan
     from ledger.relocation.moving import Findings
+    from ledger.table import Table
     from ledger.transforms import Column, Term
 
 # Not `open`: a star import must not hide the builtin.
@@ -498,6 +499,7 @@ class Ledger:
         """
         from ledger.ledger_writes import create_table
         from ledger.opening.creation import as_schema, new_table
+        from ledger.table import Table
 
         wanted = new_table(
             as_schema(schema),
@@ -796,6 +798,8 @@ class Ledger:
             >>> lake.table("shop.orders").at().schema.names
             ('id', 'addr')
         """
+        from ledger.table import Table
+
         return Table(self._handle.table(identifier))
 
     def rename_table(
@@ -889,6 +893,7 @@ class Ledger:
             ('id', 'addr')
         """
         from ledger.dropped_tables import undrop_table
+        from ledger.table import Table
 
         return Table(undrop_table(self._handle, str(identifier), destination, commit))
 

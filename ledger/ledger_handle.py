@@ -52,7 +52,6 @@ from ledger.state.catalog import EMPTY_CATALOG, CatalogState, TableEntry
 from ledger.stores import client_options, open_store
 from ledger.stores.file_access import FileAccess, endpoint_of
 from ledger.stores.wrappers import Trust, with_trust
-from ledger.table_handle import TableHandle
 
 # Modules that only some calls need are imported by those calls, so that reading starts fast.
 if TYPE_CHECKING:
@@ -63,6 +62,7 @@ if TYPE_CHECKING:
     from ledger.history.older import TableLog
     from ledger.history.verifying.surroundings import CatalogedTable
     from ledger.state.catalog_builder import LiveOrDroppedTable
+    from ledger.table_handle import TableHandle
 
 T = TypeVar("T")
 
@@ -260,11 +260,17 @@ class LedgerHandle:
             # Opening completed an interrupted drop, so the name may belong to another table.
             return self.open_table(self.state.table(name))
 
+    def _handle_at(self, identifier: Identifier, path: str) -> TableHandle:
+        # Listing and opening a ledger needs no table.
+        from ledger.table_handle import TableHandle
+
+        return TableHandle(identifier, path, self.setting)
+
     def open_table(
         self, entry: TableEntry, begin: Callable[[TableEntry, TableHandle], None] | None = None
     ) -> TableHandle:
         """Return the handle of a table of the catalog; write a missing version 0 first."""
-        table = TableHandle(entry.identifier, entry.path, self.setting)
+        table = self._handle_at(entry.identifier, entry.path)
         state = table.log.refresh()
         if state is None:
             (begin or self._create_missing_log_inside)(entry, table)
@@ -363,7 +369,7 @@ class LedgerHandle:
 
     def log_at(self, creation: CatalogedTable) -> TableLog:
         """Return the log of a table, which may have been dropped."""
-        return TableHandle(creation.identifier, creation.path, self.setting).log
+        return self._handle_at(creation.identifier, creation.path).log
 
     def log_of(self, past: LiveOrDroppedTable) -> TableLog | None:
         """Return the log of a current or dropped table; None if a dropped table's log is gone."""
@@ -372,7 +378,7 @@ class LedgerHandle:
             with suppress(NotFoundError):
                 return self.table(str(past.identifier)).log
             return None
-        log = TableHandle(past.identifier, past.path, self.setting).log
+        log = self._handle_at(past.identifier, past.path).log
         # A dropped table's folder may have been deleted, or its log be damaged.
         with suppress(LedgerError, OSError):
             state = log.refresh()

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Unpack
 
 from attrs import evolve
 
@@ -28,6 +28,7 @@ from ledger.model.messages import html_table
 from ledger.model.names import Identifier, parse_column_path
 from ledger.model.schema import Schema
 from ledger.opening.context import Progress, no_progress
+from ledger.opening.shared_arguments import PROTOCOL, WANTED_ENTRIES
 from ledger.state.table import TableState
 from ledger.table_at import TableAt
 from ledger.table_branch import Paths, TableBranch
@@ -53,23 +54,11 @@ if TYPE_CHECKING:
     from ledger.state.owner import Owner
     from ledger.updates import ReplaceOrder, UpdateSchema, UpdateSpec
 
-PROTOCOL = its.one_of(*get_args(ServingProtocol))
 CHANGES = its.iterable_of('a sequence of changes, such as [AddColumn("day", "DATE")]')
 FILES = its.iterable_of(
     "a sequence of FileChanges, as data_files(paths) makes them of Parquet files"
 )
 # A type would need the module's import, which only writing needs.
-WANTED_ENTRIES = {
-    "last": its.whole.or_none(),
-    "since": its.moment.or_none(),
-    "until": its.moment.or_none(),
-    "author": its.text.or_none(),
-    "message": its.text.or_none(),
-    "kinds": its.paths,
-    "column": its.column.or_none(),
-    "branch": its.text.or_none(),
-}
-"""Validators of the arguments of `Table.entries`."""
 _PLAN = its.ArgumentForm("a SnapshotPlan", lambda value: type(value).__name__ == "SnapshotPlan")
 
 

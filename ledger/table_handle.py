@@ -64,7 +64,8 @@ from ledger.model.instant import (
 from ledger.model.names import Identifier, parse_column_path
 from ledger.model.schema import Schema, paths_of
 from ledger.observing.telemetry import traced_commit
-from ledger.opening.context import OpenedTable, Plan, TableSetting, catalog_stream
+from ledger.opening.context import Plan, TableSetting, catalog_stream
+from ledger.opening.opened_table import OpenedTable
 from ledger.state.stream import AlreadyCommitted, Intent
 from ledger.state.table import TableState
 from ledger.stores.file_access import FileAccess

@@ -65,9 +65,15 @@ class PlannedChange:
         return cls(before, after, is_new, earlier)
 
     @cached_property
-    def types_before(self) -> dict[PlaceKey, DataType]:
-        """The types before the change, by the place."""
-        return {place_key(each): each.type for each in type_places(self.before.schema.fields)}
+    def _changed_places(self) -> tuple[tuple[TypePlace, ...], tuple[TypePlace, ...]]:
+        """The places in columns that the change affects, before it and after it."""
+        before, after = self.before.schema.fields, self.after.schema.fields
+        # Columns that a change does not affect are the same objects: most of a wide table's are.
+        kept = set(map(id, before)) & set(map(id, after))
+        one, two = (
+            tuple(type_places(e for e in each if id(e) not in kept)) for each in (before, after)
+        )
+        return one, two
 
     @cached_property
     def _types_ever(self) -> dict[PlaceKey, list[DataType]]:
@@ -81,15 +87,16 @@ class PlannedChange:
 
     def new_places(self, is_meant: Callable[[TypePlace], bool]) -> Iterator[TypePlace]:
         """Yield the places that satisfy a predicate, and did not before the change."""
-        had = {place_key(each) for each in type_places(self.before.schema.fields) if is_meant(each)}
-        for each in type_places(self.after.schema.fields):
-            if is_meant(each) and place_key(each) not in had:
-                yield each
+        before, after = self._changed_places
+        had = {place_key(each) for each in before if is_meant(each)}
+        return (each for each in after if is_meant(each) and place_key(each) not in had)
 
     def retyped_places(self, is_meant: Callable[[TypePlace], bool]) -> Iterator[TypePlace]:
         """Yield the places whose type the change sets, and that older files may have as another."""
-        for each in type_places(self.after.schema.fields):
-            old = self.types_before.get(place_key(each))
+        before, after = self._changed_places
+        types = {place_key(each): each.type for each in before}
+        for each in after:
+            old = types.get(place_key(each))
             is_changed = self.is_new if old is None else old != each.type
             if is_changed and is_meant(each):
                 yield each

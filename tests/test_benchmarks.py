@@ -12,6 +12,7 @@ from benchmarks import (
     audit,
     catalog_feed,
     catalog_size,
+    columns,
     commit_kinds,
     commit_latency,
     contention,
@@ -103,8 +104,16 @@ def test_open_table_meets_the_longest_tail(tmp_path: Path) -> None:
 
 def test_start_starts_every_line(tmp_path: Path) -> None:
     report = start.run(tmp_path, repeats=1)
-    assert report.fingerprint == "8 lines"
+    assert report.fingerprint == "9 lines"
     assert all(figure.value > 0 for figure in report.figures if figure.unit == "x")
+
+
+def test_columns_compares_each_number_with_the_one_before(tmp_path: Path) -> None:
+    report = columns.run(tmp_path, columns=(10, 20), options=(10, 40), repeats=1)
+    bounds = {each.name: each.at_most for each in report.figures if each.at_most is not None}
+    assert bounds["blame, 20 / 10 columns"] == 1.2 * 2
+    assert bounds["open, 40 / 10 options"] == 1.2 * 4
+    assert all(each.value > 0 for each in report.figures)
 
 
 def test_projecting_to_iceberg_is_measured_for_each_kind_of_change(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 
 from attrs import frozen
 
-from ledger.audit.column_history import Cause, ColumnHistories, ColumnHistory, CurrentValue, Path
+from ledger.audit.cause import Cause
+from ledger.audit.column_history import ColumnHistories, ColumnHistory, CurrentValue, Path
 from ledger.model.errors import ColumnNotFoundError
 from ledger.model.iceberg_objects import SnapshotRef
 from ledger.model.messages import first_few, html_table, name_hint
@@ -102,10 +103,8 @@ def blame_column(histories: ColumnHistories, path: Path) -> Blame:
 
 def blame_columns(histories: ColumnHistories) -> tuple[Blame, ...]:
     """Return the blames of all current columns, in their order."""
-    top = histories.orders.get((None, ()))
-    return tuple(
-        _blame_of_history(histories, histories.by_id[each]) for each in (top.ids if top else ())
-    )
+    ids = histories.top_level().ids
+    return tuple(_blame_of_history(histories, histories.by_id[each]) for each in ids)
 
 
 def blame_settings(histories: ColumnHistories) -> tuple[Blame, ...]:
@@ -120,24 +119,19 @@ def blame_settings(histories: ColumnHistories) -> tuple[Blame, ...]:
         for cell, held in histories.settings.items()
         if held.value is not None and held.value != ()
     ]
-    top = histories.orders.get((None, ()))
-    moves = tuple(Origin("order", None, each) for each in (top.causes() if top else ()))
+    moves = tuple(Origin("order", None, each) for each in histories.top_level().causes())
     if moves:
         found.append(Blame("column order", None, (), moves))
     return tuple(sorted(found, key=lambda each: each.subject))
 
 
 def _blame_of_history(histories: ColumnHistories, history: ColumnHistory) -> Blame:
-    orders = [
-        (hops, order)
-        for (owner, hops), order in histories.orders.items()
-        if owner == history.field_id
-    ]
-    members = (histories.by_id[each] for _, order in orders for each in order.ids)
+    orders = histories.orders.get(history.field_id, {}).values()
+    members = (histories.by_id[each] for order in orders for each in order.ids)
     origins = [
         *_own_origins(history),
         *(Origin("lost", _lost_member_name(each), each) for each in history.lost.values()),
-        *(Origin("order", None, each) for _, order in orders for each in order.causes()),
+        *(Origin("order", None, each) for order in orders for each in order.causes()),
     ]
     return Blame(
         f"column {quote_path(history.path)}",

@@ -17,6 +17,8 @@ from weakref import WeakKeyDictionary
 from attrs import define, field, frozen
 from msgspec import Struct, UnsetType
 
+from ledger.audit.cause import Cause
+from ledger.audit.member_order import MemberOrder
 from ledger.decide.operations import BY_FACT
 from ledger.decide.schema_operations import COLUMN_OPERATIONS
 from ledger.events import TableEvent
@@ -49,32 +51,6 @@ from ledger.state.table_builder import TableBuilder
 Path = tuple[str, ...]
 Aspect = tuple[str, ...]
 """Name of a settable aspect of a column: `("name",)`, `("type", "element")`, ..."""
-
-
-class Cause(Struct, frozen=True, gc=False):
-    """An event with its author, message and commit.
-
-    Excluded from cyclic garbage collection for speed: there is one for each event, without cycles.
-
-    Attributes:
-        version: The version of the commit.
-        transaction: The id of the transaction.
-        author: The author of the transaction.
-        message: The message of the transaction.
-        time_millis: The effective time, Unix milliseconds.
-        fact: The event.
-    """
-
-    version: int
-    transaction: str
-    author: str
-    message: str
-    time_millis: int
-    fact: TableEvent
-
-    def __hash__(self) -> int:
-        # Some events contain mappings, which are not hashable.
-        return hash((self.version, self.transaction))
 
 
 class CurrentValue(Struct, frozen=True, gc=False):
@@ -197,7 +173,8 @@ class ColumnHistories:
     Attributes:
         by_id: The current columns and the kept dropped ones, by field id.
         settings: The settings, with current value and cause.
-        orders: The order of the members of each struct.
+        orders: The order of the members of each struct: by the id of its nearest named column,
+            None at the top level, then by the `element` and `value` steps below that.
         count: Number of columns that the table ever had.
     """
 
@@ -205,7 +182,7 @@ class ColumnHistories:
         self.count = 0
         self.by_id: dict[int, ColumnHistory] = {}
         self.settings: dict[Cell, CurrentValue] = {}
-        self.orders: dict[tuple[int | None, Path], MemberOrder] = {}
+        self.orders: dict[int | None, dict[Path, MemberOrder]] = {}
         self._asked = asked
         self._gone: dict[int, None] = {}
         self._highest = self._highest_before = -1
@@ -360,7 +337,7 @@ class ColumnHistories:
         aspects[("comment",)] = CurrentValue(column.description, cause)
         aspects[("default",)] = CurrentValue(column.default_value, cause)
         self._record_types(history, (), column.type, cause)
-        self._member_order(parent, hops).add(column.id)
+        self._member_order(parent, hops).add(column.id, column.name)
         self._record_touch(history, cause)
         return history
 
@@ -381,14 +358,23 @@ class ColumnHistories:
             case _:
                 return
 
-    def _member_order(self, parent: ColumnHistory | None, hops: Path) -> MemberOrder:
-        key = None if parent is None else parent.field_id, hops
-        return self.orders.setdefault(key, MemberOrder())
+    def top_level(self) -> MemberOrder:
+        """Return the order of the table's columns."""
+        return self._member_order(None, ())
 
-    def _members_of(self, parent: ColumnHistory | None, hops: Path) -> Iterator[ColumnHistory]:
-        key = None if parent is None else parent.field_id, hops
-        found = self.orders.get(key)
-        return (self.by_id[each] for each in found.ids) if found is not None else iter(())
+    def _member_order(self, parent: ColumnHistory | None, hops: Path) -> MemberOrder:
+        orders = self.orders.setdefault(None if parent is None else parent.field_id, {})
+        found = orders.get(hops)
+        if found is None:
+            found = orders[hops] = MemberOrder()
+        return found
+
+    def _member_named(
+        self, parent: ColumnHistory | None, hops: Path, name: str
+    ) -> ColumnHistory | None:
+        orders = self.orders.get(None if parent is None else parent.field_id, {})
+        found = orders[hops].names.get(name) if hops in orders else None
+        return None if found is None else self.by_id[found]
 
     def _apply_creation(self, fact: TableCreated, cause: Cause) -> None:
         schema = first_schema(fact)
@@ -417,9 +403,8 @@ class ColumnHistories:
         self._add_column(column, parent, hops, cause)
         move = fact.move
         if move is not None and move.type != "LAST":
-            named = {each.name: each.field_id for each in self._members_of(parent, hops)}
-            reference = named.get(move.reference_field_name or "")
-            self._member_order(parent, hops).place_newest(move.type, reference)
+            order = self._member_order(parent, hops)
+            order.place_newest(move.type, order.names.get(move.reference_field_name or ""))
 
     def _apply_undrop(self, fact: ColumnUndropped, cause: Cause) -> None:
         parent, _ = self._nearest_named_column(tuple(fact.field_names[:-1]))
@@ -432,14 +417,10 @@ class ColumnHistories:
         """Return the nearest named column at or around a path, and the rest of the path."""
         if not around:
             return None, ()
-        members: Iterator[ColumnHistory] = self._members_of(None, ())
-        owner = next(each for each in members if each.name == around[0])
-        rest = around[1:]
+        owner = self.by_id[self.top_level().names[around[0]]]
         hops: Path = ()
-        for step in rest:
-            inner = next(
-                (each for each in self._members_of(owner, hops) if each.name == step), None
-            )
+        for step in around[1:]:
+            inner = self._member_named(owner, hops, step)
             if inner is None:
                 hops = (*hops, step)
             else:
@@ -447,9 +428,13 @@ class ColumnHistories:
         return owner, hops
 
     def _apply_rename(self, fact: ColumnRenamed, cause: Cause) -> None:
-        history = self.by_id[fact.field_id]
-        if self._set_aspect(history, ("name",), fact.new_name, cause):
-            self._add_name(history, fact.new_name, cause)
+        self._rename(self.by_id[fact.field_id], fact.new_name, cause)
+
+    def _rename(self, history: ColumnHistory, name: str, cause: Cause) -> None:
+        before = history.name
+        if self._set_aspect(history, ("name",), name, cause):
+            self._add_name(history, name, cause)
+            self._member_order(history.parent, history.hops).rename(history.field_id, before, name)
             self._record_touch(history, cause)
 
     def _apply_drop(self, fact: ColumnDropped, cause: Cause) -> None:
@@ -457,16 +442,14 @@ class ColumnHistories:
         self._end_history(history, cause)
         if history.parent is not None:
             history.parent.lost[history.field_id] = cause
-        self._member_order(history.parent, history.hops).remove(history.field_id)
+        self._member_order(history.parent, history.hops).remove(history.field_id, history.name)
 
     def _end_history(self, history: ColumnHistory, cause: Cause) -> None:
         self._record_touch(history, cause)
         history.died = cause
-        for (owner, _), order in list(self.orders.items()):
-            if owner == history.field_id:
-                for each in order.ids:
-                    self._end_history(self.by_id[each], cause)
-                del self.orders[owner, _]
+        for order in self.orders.pop(history.field_id, {}).values():
+            for each in order.ids:
+                self._end_history(self.by_id[each], cause)
         if history.field_id not in self._asked.ids and not self._is_inside_requested(history):
             self._gone[history.field_id] = None
         if len(self._gone) > self._asked.newest:
@@ -479,7 +462,7 @@ class ColumnHistories:
         wanted = type_from_wire(fact.new_data_type)
         if (
             wanted.depth
-            or (history.field_id, rest) in self.orders
+            or rest in self.orders.get(history.field_id, ())
             or _nested_aspects(history, rest)
         ):
             self._end_nested_histories(history, rest, cause)
@@ -495,10 +478,10 @@ class ColumnHistories:
             self._record_touch(history, cause)
 
     def _end_nested_histories(self, history: ColumnHistory, rest: Path, cause: Cause) -> None:
-        for owner, hops in list(self.orders):
-            if owner == history.field_id and hops[: len(rest)] == rest:
-                for each in self.orders.pop((owner, hops)).ids:
-                    self._end_history(self.by_id[each], cause)
+        orders = self.orders.get(history.field_id, {})
+        for hops in [each for each in orders if each[: len(rest)] == rest]:
+            for each in orders.pop(hops).ids:
+                self._end_history(self.by_id[each], cause)
         for aspect in _nested_aspects(history, rest):
             del history.aspects[aspect]
         # Earlier losses inside a dropped part do not matter.
@@ -552,7 +535,7 @@ class ColumnHistories:
         order = self._member_order(parent, hops)
         for each in [self.by_id[key] for key in order.ids if key not in wanted]:
             self._end_history(each, cause)
-            order.remove(each.field_id)
+            order.remove(each.field_id, each.name)
             if parent is not None:
                 parent.lost[each.field_id] = cause
         for column in fields:
@@ -560,9 +543,7 @@ class ColumnHistories:
             if history is None or history.died is not None:
                 self._add_column(column, parent, hops, cause)
                 continue
-            if self._set_aspect(history, ("name",), column.name, cause):
-                self._add_name(history, column.name, cause)
-                self._record_touch(history, cause)
+            self._rename(history, column.name, cause)
             for aspect, value in (
                 ("comment", column.description),
                 ("default", column.default_value),
@@ -693,120 +674,6 @@ def _make_cause(
         commit.time_millis if isinstance(effective, UnsetType) else effective,
         fact,
     )
-
-
-@define
-class MemberOrder:
-    """Order of one struct's members, and the moves that led to it."""
-
-    ids: list[int] = field(factory=list)
-    _base: list[int] = field(factory=list)
-    _steps: list[_OrderStep] = field(factory=list)
-
-    def add(self, member: int) -> None:
-        """Append a new member."""
-        self._apply_step(_OrderStep("ADD", member))
-
-    def place_newest(self, kind: str, reference: int | None) -> None:
-        """Move the newest member to the position that its own event gives."""
-        member = self._steps.pop().member
-        self.ids.pop()
-        self._apply_step(_OrderStep(kind, member, reference))
-
-    def remove(self, member: int) -> None:
-        """Remove a member."""
-        self._apply_step(_OrderStep("REMOVE", member))
-
-    def move(self, member: int, kind: str, reference: int | None, cause: Cause) -> bool:
-        """Move a member; return whether its position changed."""
-        before = list(self.ids)
-        self._apply_step(_OrderStep(kind, member, reference, cause))
-        return self.ids != before
-
-    def replace_order(self, ids: list[int], cause: Cause) -> None:
-        """Replace the whole order."""
-        for index, each in enumerate(ids):
-            if self.ids[index] != each:
-                behind = ids[index - 1] if index else None
-                self.move(each, "AFTER" if index else "FIRST", behind, cause)
-
-    def _apply_step(self, step: _OrderStep) -> None:
-        step.on(self.ids)
-        self._steps.append(step)
-        if len(self._steps) > 2 * MOST_STEPS:
-            for each in self._steps[:MOST_STEPS]:
-                each.on(self._base)
-            del self._steps[:MOST_STEPS]
-
-    def causes(self) -> Iterator[Cause]:
-        """Yield the moves of transactions without which the order would differ, oldest first."""
-        order = list(self._base)
-        start = 0
-        for span in self._transaction_spans():
-            for step in self._steps[start : span.start]:
-                step.on(order)
-            start = span.start
-            moves = [at for at in span if self._steps[at].cause is not None]
-            if self._affects_final_order(moves, order):
-                yield from self._effective_moves(moves, order)
-
-    def _transaction_spans(self) -> Iterator[range]:
-        """Yield the span of each transaction's steps, from its first move to its last."""
-        spans: dict[tuple[int, str], range] = {}
-        for at, step in enumerate(self._steps):
-            if step.cause is not None:
-                key = step.cause.version, step.cause.transaction
-                spans[key] = range(spans[key].start if key in spans else at, at + 1)
-        return iter(spans.values())
-
-    def _effective_moves(self, moves: list[int], before: list[int]) -> Iterator[Cause]:
-        """Yield the moves of a transaction that matter alone, or else those that moved a member."""
-        order, moved, needed = list(before), [], []
-        for at in range(moves[0], moves[-1] + 1):
-            earlier, cause = list(order), self._steps[at].cause
-            self._steps[at].on(order)
-            if cause is None:
-                continue
-            if order != earlier:
-                moved.append(cause)
-            if self._affects_final_order([at], earlier):
-                needed.append(cause)
-        yield from needed or moved
-
-    def _affects_final_order(self, moves: list[int], before: list[int]) -> bool:
-        """Return whether the final order would differ without some steps, the first one next."""
-        one, two = list(before), list(before)
-        for at in range(moves[0], len(self._steps)):
-            if at > moves[-1] and one == two:
-                return False
-            self._steps[at].on(one)
-            if at not in moves:
-                self._steps[at].on(two)
-        return one != two
-
-
-MOST_STEPS: Final = 2_000
-"""Number of a struct's moves that are kept; of older ones only the resulting order is kept."""
-
-
-class _OrderStep(Struct, frozen=True, gc=False):
-    kind: str
-    member: int
-    reference: int | None = None
-    cause: Cause | None = None
-
-    def on(self, ids: list[int]) -> None:
-        """Apply the step to an order."""
-        if self.member in ids:
-            ids.remove(self.member)
-        if self.kind == "REMOVE":
-            return
-        if self.kind == "FIRST":
-            ids.insert(0, self.member)
-        elif self.kind in {"AFTER", "BEFORE"} and self.reference in ids:
-            ids.insert(ids.index(self.reference) + (self.kind == "AFTER"), self.member)
-        else:
-            ids.append(self.member)
 
 
 _OF_COLUMNS: Final = frozenset(kind for row in COLUMN_OPERATIONS for kind in row.facts)

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal
+from heapq import heappop, heappush
+from typing import Literal, cast
 
 import attrs
 from attrs import define, field, frozen
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
+from ledger.audit.rename_order import order_renames
 from ledger.decide.column_draft import assign_type_ids
 from ledger.events.schema import (
     AddColumn,
@@ -37,7 +39,6 @@ from ledger.events.schema import (
     UpdateColumnPosition,
     UpdateColumnType,
 )
-from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import FieldIdPolicy, Schema
 from ledger.model.types import (
     ArrayType,
@@ -62,6 +63,13 @@ Level = tuple[int | str | None, ...]
 
 ColumnMatch = Literal["id", "name"]
 """Rule by which the columns of two schemas are matched: their field ids, or their names."""
+
+
+class _Place(Struct, frozen=True):
+    """Struct of a column, and its current name in it."""
+
+    level: Level
+    name: str
 
 
 @define
@@ -113,22 +121,28 @@ class _ColumnChangePlanner:
         self._builder = SchemaBuilder(before)
         self._target = dict(_named_fields(after.fields))
         self._wanted = dict(_struct_members(after.fields))
-        self._paths: dict[int, Path] | None = None
+        self._wanted_places = {
+            each.id: place
+            for members in self._wanted.values()
+            for place, each in enumerate(members)
+        }
+        self._existing: dict[int, _Place] = {}
+        self._add_places(before.fields)
 
     # The current columns.
-
-    @property
-    def _existing_ids(self) -> set[int]:
-        return {each.id for each in walk_fields(self._fields)}
 
     @property
     def _fields(self) -> tuple[DataField, ...]:
         return tuple(self._builder.columns.values())
 
     def _path(self, field_id: int) -> Path:
-        if self._paths is None:
-            self._paths = {key: each.path for key, (_, each) in _named_fields(self._fields)}
-        return self._paths[field_id]
+        place = self._existing[field_id]
+        return (*self._path_of_level(place.level), place.name)
+
+    def _add_places(self, columns: Iterable[DataField], level: Level = (None,)) -> None:
+        for field_id, (column, place) in _named_fields(columns):
+            around = level if len(place.path) == 1 else place.level
+            self._existing[field_id] = _Place(around, column.name)
 
     def _struct_members(self) -> dict[Level, tuple[DataField, ...]]:
         # Members of a column that is dropped, or is no longer a struct, are dropped with it.
@@ -143,7 +157,6 @@ class _ColumnChangePlanner:
     ) -> None:
         into.append(change)
         self._builder.apply(fact)
-        self._paths = None
 
     def _target_column(self, field_id: int) -> DataField | None:
         found = self._target.get(field_id)
@@ -162,62 +175,32 @@ class _ColumnChangePlanner:
                 self._drop_columns(gone, self.steps.drops if into is None else into)
 
     def _drop_columns(self, gone: Sequence[DataField], into: list[SchemaChange]) -> None:
-        existing = self._existing_ids
         for each in gone:
-            if each.id in existing:
+            if each.id in self._existing:
                 path = self._path(each.id)
                 fact = ColumnDropped(field_names=path, field_id=each.id)
                 self._apply_change(DropColumn(path), fact, into)
+                for inside in walk_fields([each]):
+                    self._existing.pop(inside.id, None)
 
     def rename(self, into: list[SchemaChange] | None = None) -> None:
         """Rename every column to its target name, with temporary names for those in the way."""
         steps = self.steps.renames if into is None else into
         for level, members in self._struct_members().items():
             names = {each.id: each.name for each in members}
-            pending = {
+            targets = {
                 each.id: wanted.name
                 for each in members
-                if (wanted := self._target_column(each.id)) is not None and wanted.name != each.name
+                if (wanted := self._target_column(each.id)) is not None
             }
             # A column that is dropped after new ones are added must not block their names.
-            blockers = [each.id for each in self._find_dropped(members)]
             taken = {each.name for each in self._wanted.get(level, ())}
-            renamed_first = [each for each in blockers if names[each] in taken]
-            for each in renamed_first:
-                self._rename_column(
-                    each, self._unused_name(names.values(), taken, names[each]), names, steps
-                )
-            waiting: set[int] = set()
-            while pending:
-                held = set(names.values())
-                ready = next((key for key, name in pending.items() if name not in held), None)
-                if ready is None:
-                    first = next((each for each in pending if each not in waiting), None)
-                    if first is None:
-                        raise InvalidChangeError(
-                            f"two columns cannot both be called {next(iter(pending.values()))}"
-                        )
-                    waiting.add(first)
-                    self._rename_column(
-                        first, self._unused_name(held, taken, names[first]), names, steps
-                    )
-                else:
-                    self._rename_column(ready, pending.pop(ready), names, steps)
-
-    def _rename_column(
-        self, field_id: int, name: str, names: dict[int, str], into: list[SchemaChange]
-    ) -> None:
-        path = self._path(field_id)
-        fact = ColumnRenamed(field_names=path, new_name=name, field_id=field_id)
-        self._apply_change(RenameColumn(path, name), fact, into)
-        names[field_id] = name
-
-    @staticmethod
-    def _unused_name(held: Iterable[str], wanted: Iterable[str], name: str) -> str:
-        taken = {*held, *wanted}
-        return next(
-            found for number in range(len(taken) + 1) if (found := f"{name}__{number}") not in taken
-        )
+            blockers = [each.id for each in self._find_dropped(members) if each.name in taken]
+            for field_id, name in order_renames(names, targets, taken, blockers):
+                path = self._path(field_id)
+                fact = ColumnRenamed(field_names=path, new_name=name, field_id=field_id)
+                self._apply_change(RenameColumn(path, name), fact, steps)
+                self._existing[field_id] = _Place(level, name)
 
     # Restored columns.
 
@@ -226,7 +209,7 @@ class _ColumnChangePlanner:
         comes = False
         for field_id, (column, place) in self._target.items():
             # New columns were never dropped, and searching for them would read the whole past.
-            if field_id in self._existing_ids or field_id > self._before.highest_field_id:
+            if field_id in self._existing or field_id > self._before.highest_field_id:
                 continue
             past = self._past.by_id(field_id)
             if past is None:
@@ -243,6 +226,8 @@ class _ColumnChangePlanner:
                 field_id=field_id,
             )
             self._apply_change(UndropColumn(path, field_id, move), fact, self.steps.rest)
+            restored = attrs.evolve(back, name=column.name)
+            self._add_places([restored], place.level)
             comes = True
         if comes:
             self.drop(self.steps.rest)
@@ -252,14 +237,14 @@ class _ColumnChangePlanner:
 
     def add(self) -> None:
         """Add new columns, in the order of the ids; then drop those that could not be before."""
-        existing = self._existing_ids
-        new = {key: each for key, (each, _) in self._target.items() if key not in existing}
+        new = {key: each for key, (each, _) in self._target.items() if key not in self._existing}
         inside = {each.id for column in new.values() for each in _nested_fields(column)}
         roots = sorted(new.keys() - inside)
         while roots:
-            field_id = roots.pop(0)
+            field_id = heappop(roots)
             typed, late = _without_members_after(new[field_id].type, roots[0] if roots else None)
-            roots = sorted([*roots, *late])
+            for each in late:
+                heappush(roots, each)
             self._add_column(*self._target[field_id], typed)
         for members in self._struct_members().values():
             self._drop_columns(self._find_dropped(members), self.steps.rest)
@@ -289,6 +274,7 @@ class _ColumnChangePlanner:
             field_id=column.id,
         )
         self._apply_change(change, fact, self.steps.rest)
+        self._add_places([attrs.evolve(column, type=typed)], place.level)
 
     def _path_of_level(self, level: Level) -> Path:
         owner, *hops = level
@@ -296,16 +282,27 @@ class _ColumnChangePlanner:
 
     def _position_among_members(self, column: DataField, level: Level) -> Move | None:
         """Return the position of a new member: after its nearest existing predecessor."""
-        siblings = _members_at(self._fields, self._path_of_level(level))
-        existing = {each.id: each for each in siblings}
-        wanted = [each.id for each in self._wanted[level]]
-        before = [each for each in wanted[: wanted.index(column.id)] if each in existing]
-        if not before:
+        wanted = self._wanted[level]
+        earlier = reversed(range(self._wanted_places[column.id]))
+        nearest = next(
+            (each for each in (wanted[at].id for at in earlier) if self._is_at(each, level)), None
+        )
+        if nearest is None:
             return Move(column.name, "FIRST")
-        nearest = existing[before[-1]]
-        if siblings[-1] is nearest:
+        if self._last_member(level) == nearest:
             return None
-        return Move(column.name, "AFTER", nearest.name)
+        return Move(column.name, "AFTER", self._existing[nearest].name)
+
+    def _is_at(self, field_id: int, level: Level) -> bool:
+        place = self._existing.get(field_id)
+        return place is not None and place.level == level
+
+    def _last_member(self, level: Level) -> int:
+        path = self._path_of_level(level)
+        if path:
+            row = resolve_path(self._builder.column(path), path).type
+            return cast("RowType", row).fields[-1].id
+        return self._builder.members.last.id
 
     # The order and the aspects of columns.
 
@@ -401,14 +398,6 @@ def _struct_members(fields: tuple[DataField, ...]) -> Iterator[tuple[Level, tupl
     for level, place in _type_places_by_level(fields):
         if isinstance(place.type, RowType):
             yield level, place.type.fields
-
-
-def _members_at(fields: tuple[DataField, ...], around: Path) -> tuple[DataField, ...]:
-    if not around:
-        return fields
-    column = next(each for each in fields if each.name == around[0])
-    found = resolve_path(column, around).type
-    return found.fields if isinstance(found, RowType) else ()
 
 
 def _nested_fields(column: DataField) -> Iterator[DataField]:

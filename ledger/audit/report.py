@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import define, evolve, field, frozen
 
+from ledger.audit.cause import Cause
 from ledger.audit.column_history import (
-    Cause,
     ColumnHistories,
     ColumnHistory,
     RequestedHistories,
@@ -233,8 +233,7 @@ def _format_counts(counts: Counter[str]) -> str:
 
 def column_bars(histories: ColumnHistories, begin: int, end: int) -> tuple[Bar, ...]:
     """Return the bars of columns: current ones in their order, then dropped ones."""
-    top = histories.orders.get((None, ()))
-    order = {key: at for at, key in enumerate(top.ids)} if top else {}
+    order = {key: at for at, key in enumerate(histories.top_level().ids)}
     found = sorted(histories.by_id.values(), key=lambda each: _bar_sort_key(each, order))
     return tuple(_column_bar(each, begin, max(end, begin + 1)) for each in found[:MOST_COLUMNS])
 

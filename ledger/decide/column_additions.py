@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 
 from msgspec import UNSET
 
@@ -29,7 +30,8 @@ from ledger.model.errors import ColumnExistsError, ColumnNotFoundError, FormatEr
 from ledger.model.messages import excerpt
 from ledger.model.types import DataField, DataType, type_places, walk_fields, walk_ids
 from ledger.model.types.wire import type_from_wire, type_to_wire
-from ledger.state.columns import Level, PastColumn, Path, dotted, member_named
+from ledger.state.columns import Level, PastColumn, Path, dotted
+from ledger.state.struct_members import StructMembers
 
 MOST_SKIPPED_IDS = 10_000
 """Limit of how far a requested id may be ahead, so that no writer uses up a table's ids."""
@@ -50,7 +52,7 @@ def decide_add_column(draft: SchemaDraft, change: AddColumn) -> ChangeAnchor:
     _check_older_rows_readable(draft, change, wanted)
     siblings, parents = enclosing_struct(draft, path)
     name = path[-1]
-    if member_named(siblings, name) is not None:
+    if siblings.has_name(name):
         raise ColumnExistsError(f"column {dotted(path)} exists already; choose another name")
     move = change.move or _default_position(draft, path, siblings)
     reference = _reference_column_id(move, siblings)
@@ -146,7 +148,7 @@ def apply_comment_directive(
 
 
 def _default_position(
-    draft: SchemaDraft, path: tuple[str, ...], siblings: Sequence[DataField]
+    draft: SchemaDraft, path: tuple[str, ...], siblings: StructMembers
 ) -> Move | None:
     keys = draft.old.partition_keys
     if len(path) > 1 or not keys or not draft.old_options.is_true("add-column-before-partition"):
@@ -155,10 +157,10 @@ def _default_position(
     return None if first is None else Move(path[0], "BEFORE", first)
 
 
-def _reference_column_id(move: Move | None, siblings: Sequence[DataField]) -> int | None:
+def _reference_column_id(move: Move | None, siblings: StructMembers) -> int | None:
     if move is None or move.type in {"FIRST", "LAST"}:
         return None
-    reference = member_named(siblings, move.reference_field_name or "")
+    reference = siblings.named(move.reference_field_name or "")
     if reference is None:
         raise ColumnNotFoundError(
             f"column {move.reference_field_name} does not exist: "
@@ -184,12 +186,12 @@ def decide_undrop_column(draft: SchemaDraft, change: UndropColumn) -> ChangeAnch
     path = (*around, name)
     _check_undrop_path(draft, change, past, path)
     siblings, parents = enclosing_struct(draft, path)
-    if member_named(siblings, name) is not None:
+    if siblings.has_name(name):
         raise ColumnExistsError(
             f"column {dotted(path)} exists already: rename it first, or restore the dropped one "
             f"(id {past.field.id}) under another name"
         )
-    move = change.move or _former_position(past, name, [(each.id, each.name) for each in siblings])
+    move = change.move or _former_position(past, name, siblings)
     owners = [each for each in parents if each is not None]
     column = past.restored_field
     draft.record(
@@ -211,13 +213,8 @@ def decide_undrop_column(draft: SchemaDraft, change: UndropColumn) -> ChangeAnch
     return ChangeAnchor((*parents, None), reference, assigned=(column.id,))
 
 
-def _live_column_ids(draft: SchemaDraft) -> set[int]:
-    columns = draft.working.columns.values()
-    return {found for each in columns for found in (each.id, *walk_ids(each.type))}
-
-
 def _find_dropped_column(draft: SchemaDraft, change: UndropColumn) -> PastColumn:
-    live_ids, path = _live_column_ids(draft), change.field_names
+    live_ids, path = draft.working.live_ids, change.field_names
     if change.field_id is not None:
         found = draft.past.by_id(change.field_id)
         if change.field_id in live_ids:
@@ -253,7 +250,7 @@ def _current_struct_level(draft: SchemaDraft, around: Path) -> Level | None:
     return (found.field.id,) if found.field is not None else (*found.level, around[-1])
 
 
-def _not_dropped_error(draft: SchemaDraft, path: Path, live_ids: set[int]) -> Exception:
+def _not_dropped_error(draft: SchemaDraft, path: Path, live_ids: AbstractSet[int]) -> Exception:
     said = dotted(path)
     places = type_places(draft.working.columns.values())
     if any(each.path == path for each in places):
@@ -302,20 +299,20 @@ def _check_undrop_path(
         raise unsupported_error(f"column {past.path[-1]} holds BLOBs, which are found by its name")
 
 
-def _former_position(past: PastColumn, name: str, siblings: list[tuple[int, str]]) -> Move | None:
+def _former_position(past: PastColumn, name: str, siblings: StructMembers) -> Move | None:
     """Return the column's former position among the remaining columns."""
-    names = dict(siblings)
-    nearest = next((each for each in past.before if each in names), None)
+    found = (siblings.with_id(each) for each in past.before)
+    nearest = next((each for each in found if each is not None), None)
     if nearest is None:
         return Move(name, "FIRST")
-    if siblings[-1][0] == nearest:
+    if siblings.last is nearest:
         return None
-    return Move(name, "AFTER", names[nearest])
+    return Move(name, "AFTER", nearest.name)
 
 
 def _move_reference_id(move: Move, draft: SchemaDraft, path: Path) -> int | None:
     siblings, _ = enclosing_struct(draft, path)
-    found = member_named(siblings, move.reference_field_name or "")
+    found = siblings.named(move.reference_field_name or "")
     return None if found is None else found.id
 
 

@@ -47,6 +47,7 @@ from ledger.model.types import (
 from ledger.state.columns import PastColumns, PastOf, ResolvedPath, dotted, resolve_path
 from ledger.state.declared_formats import PAIMON_RULES, Rules
 from ledger.state.schema_builder import SchemaBuilder
+from ledger.state.struct_members import RowMembers, StructMembers
 
 
 class ChangeAnchor(Struct, frozen=True):
@@ -181,7 +182,7 @@ def locate_named_column(draft: SchemaDraft, path: tuple[str, ...]) -> ResolvedPa
 
 def enclosing_struct(
     draft: SchemaDraft, path: tuple[str, ...]
-) -> tuple[tuple[DataField, ...], tuple[int | None, ...]]:
+) -> tuple[StructMembers, tuple[int | None, ...]]:
     """Return the siblings of a path's last segment, and the ids of the segments before it.
 
     Raises:
@@ -190,11 +191,11 @@ def enclosing_struct(
         InvalidChangeError: The parent's type has no members.
     """
     if len(path) == 1:
-        return tuple(draft.working.columns.values()), ()
+        return draft.working.members, ()
     parent = resolve_path(draft.working.column(path), path[:-1])
     match parent.type:
         case RowType(fields=fields):
-            return fields, parent.ids
+            return RowMembers(fields), parent.ids
         case ArrayType() | MapType():
             raise ColumnExistsError(f"column {dotted(path)} exists already and is not a ROW")
         case other:

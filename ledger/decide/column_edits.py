@@ -41,7 +41,7 @@ from ledger.model.types import ArrayType, DataType, MapType
 from ledger.model.types.casts import can_alter, can_promote, default_value_fits
 from ledger.model.types.text import format_type
 from ledger.model.types.wire import type_from_wire, type_to_wire
-from ledger.state.columns import dotted, edit_type, member_named, resolve_path, with_type
+from ledger.state.columns import dotted, edit_type, resolve_path, with_type
 
 
 def check_not_partition_key(draft: SchemaDraft, path: tuple[str, ...], verb: str) -> None:
@@ -209,17 +209,17 @@ def decide_column_position(draft: SchemaDraft, change: UpdateColumnPosition) -> 
     if path[-1] != move.field_name:
         raise argument_error(f"move.fieldName {move.field_name} must be the end of {dotted(path)}")
     siblings, parents = enclosing_struct(draft, path)
-    mover = member_named(siblings, move.field_name)
+    mover = siblings.named(move.field_name)
     if mover is None:
         raise argument_error(f"column {dotted(path)} to move was not found")
     reference = None
     if move.type in {"AFTER", "BEFORE"}:
-        reference = member_named(siblings, move.reference_field_name or "")
+        reference = siblings.named(move.reference_field_name or "")
         if reference is None:
             raise argument_error(
                 f"column {move.reference_field_name} to move {move.type} was not found"
             )
-    neighbour = {"FIRST": siblings[0], "LAST": siblings[-1]}.get(move.type, reference)
+    neighbour = {"FIRST": siblings.first, "LAST": siblings.last}.get(move.type, reference)
     if neighbour is mover:
         raise unsupported_error(f"column {dotted(path)} cannot move {move.type} itself")
     draft.record(

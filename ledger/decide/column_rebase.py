@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, assert_never
 
 from msgspec.structs import replace
 
@@ -31,7 +31,8 @@ from ledger.events.schema import (
 from ledger.model.errors import ColumnNotFoundError
 from ledger.model.types import DataField, RowType, assign_field_ids, walk_fields
 from ledger.model.types.wire import type_from_wire
-from ledger.state.columns import dotted, member_named, move_member, resolve_path
+from ledger.state.columns import dotted, resolve_path
+from ledger.state.struct_members import RowMembers, StructMembers
 
 AnyChange = TypeVar("AnyChange", bound=SchemaChange)
 PathChange = TypeVar("PathChange", bound="_PathChange")
@@ -103,7 +104,8 @@ class ColumnRebase:
                 found.append(segment)
                 continue
             now = self._given.get(old_id, old_id)
-            member = next((each for each in self._current_members(found) if each.id == now), None)
+            members = self._current_members(found)
+            member = None if members is None else members.with_id(now)
             if member is None:
                 raise ColumnNotFoundError(
                     f"column {dotted(path)} does not exist any more; "
@@ -112,12 +114,12 @@ class ColumnRebase:
             found.append(member.name)
         return tuple(found)
 
-    def _current_members(self, parent: Sequence[str]) -> Iterable[DataField]:
+    def _current_members(self, parent: Sequence[str]) -> StructMembers | None:
         working = self._draft.working
         if not parent:
-            return working.columns.values()
+            return working.members
         place = resolve_path(working.column(tuple(parent)), parent)
-        return place.type.fields if isinstance(place.type, RowType) else ()
+        return RowMembers(place.type.fields) if isinstance(place.type, RowType) else None
 
     def rebase_drop(self, change: DropColumn, anchor: ChangeAnchor) -> DropColumn | None:
         """Return a drop; None where the column is dropped already."""
@@ -129,7 +131,7 @@ class ColumnRebase:
     def rebase_undrop(self, change: UndropColumn, anchor: ChangeAnchor) -> UndropColumn | None:
         """Return the restoration of a column, by its id; None where it exists already."""
         (field_id,) = anchor.assigned
-        if any(each.id == field_id for each in walk_fields(self._current_members(()))):
+        if field_id in self._draft.working.live_ids:
             return None
         path = self._current_path(change.field_names, anchor.ids) if change.field_names else ()
         move = change.move
@@ -142,7 +144,7 @@ class ColumnRebase:
         path = self._current_path(change.field_names, anchor.ids)
         followed = replace(change, field_names=path)
         siblings, _ = enclosing_struct(self._draft, path)
-        there = member_named(siblings, path[-1])
+        there = siblings.named(path[-1])
         if there is not None and self._can_replace_column(there, anchor.assigned):
             wanted, comment, _ = apply_comment_directive(self._draft, followed)
             if assign_field_ids(wanted, 0) == assign_field_ids(there.type, 0) and (
@@ -204,11 +206,11 @@ class ColumnRebase:
         path = self._current_path(asked, anchor.ids)
         move = self._rebase_move(change.move, path, anchor)
         siblings, _ = enclosing_struct(self._draft, path)
-        mover = member_named(siblings, path[-1])
+        mover = siblings.named(path[-1])
         if mover is not None and move.reference_field_name != path[-1]:
             reference = anchor.reference_id
             now = mover.id if reference is None else self._given.get(reference, reference)
-            if move_member(siblings, move, mover.id, now) == siblings:
+            if _is_in_place(siblings, move, mover.id, now):
                 return None
         return replace(change, field_names=path if change.field_names else (), move=move)
 
@@ -217,7 +219,8 @@ class ColumnRebase:
         if anchor.reference_id is None or name is None:
             return replace(move, field_name=path[-1])
         wanted = self._given.get(anchor.reference_id, anchor.reference_id)
-        found = next((each for each in self._current_members(path[:-1]) if each.id == wanted), None)
+        members = self._current_members(path[:-1])
+        found = None if members is None else members.with_id(wanted)
         if found is None:
             raise ColumnNotFoundError(
                 f"column {dotted((*path[:-1], name))} does not exist any more; it had id {wanted} "
@@ -231,3 +234,18 @@ class ColumnRebase:
         if change.keep_nullability:
             target = target.with_nullability(place.type.nullable)
         return place.type == target
+
+
+def _is_in_place(siblings: StructMembers, move: Move, mover: int, reference: int) -> bool:
+    """Return whether a move would leave its column where it is."""
+    match move.type:
+        case "FIRST":
+            return siblings.first.id == mover
+        case "LAST":
+            return siblings.last.id == mover
+        case "AFTER":
+            return siblings.before(mover) == reference
+        case "BEFORE":
+            return siblings.before(reference) == mover
+        case _:
+            assert_never(move.type)

@@ -7,7 +7,6 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType, field
 
-from ledger.decide.catalog import external_location
 from ledger.events.commit import FORMAT
 from ledger.locations import is_absolute, place_of
 from ledger.log.codec import unsupported_format_error
@@ -149,6 +148,9 @@ def refuse_location(location: str, state: CatalogState, setting: TableSetting) -
         StoreError: It cannot hold a table, or does not answer; nothing was committed.
         UnsupportedError: It is on another service than the ledger, and is not allowed.
     """
+    # Opening a ledger creates no table.
+    from ledger.decide.catalog import external_location
+
     path = external_location(location)
     used = find_location_conflict(state, path)
     if used is not None:

@@ -37,9 +37,10 @@ from ledger.model.errors import (
 )
 from ledger.model.messages import similar_names
 from ledger.model.names import Identifier
-from ledger.opening.context import AnyLog, OpenedTable, TableSetting, catalog_stream
+from ledger.opening.context import AnyLog, TableSetting, catalog_stream
 from ledger.opening.creation import was_created
 from ledger.opening.ledger_file import ROOT_KEY
+from ledger.opening.opened_table import OpenedTable
 
 FORMAT: Final = 1
 """Version of the export format; a newer one raises `UpgradeRequiredError`."""

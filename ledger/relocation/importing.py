@@ -24,7 +24,7 @@ from ledger.log.layout import STREAM_FOLDER
 from ledger.log.personal_data import COLUMNS, FIELDS, decoded, encoded, erase_content
 from ledger.log.request import Committed, LogFile, commit_file_or_raise
 from ledger.model.errors import AlreadyExistsError, DamagedLogError, InvalidInputError
-from ledger.opening.context import AnyLog, OpenedTable, TableSetting, catalog_stream, recordable_url
+from ledger.opening.context import AnyLog, TableSetting, catalog_stream, recordable_url
 from ledger.opening.creation import record_creation
 from ledger.opening.ledger_file import (
     ROOT_KEY,
@@ -34,6 +34,7 @@ from ledger.opening.ledger_file import (
     read_root,
     root_of_copy,
 )
+from ledger.opening.opened_table import OpenedTable
 from ledger.relocation.exporting import (
     CATALOG,
     FileLine,

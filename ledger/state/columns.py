@@ -210,8 +210,7 @@ def move_member(
     mover = get_member_by_id(members, (move.field_name,), field_id)
     if reference_id is not UNSET and move.reference_field_name is not None:
         get_member_by_id(members, (move.reference_field_name,), reference_id)
-    if move.type in {"AFTER", "BEFORE"} and move.reference_field_name == move.field_name:
-        raise InvalidChangeError(f"{move.field_name} cannot move {move.type} itself")
+    check_not_own_reference(move)
     rest = tuple(each for each in members if each is not mover)
     place = _move_target_index(rest, move)
     return (*rest[:place], mover, *rest[place:])
@@ -252,7 +251,22 @@ def _reference_index(members: Members, move: Move) -> int:
     for index, each in enumerate(members):
         if each.name == move.reference_field_name:
             return index
-    raise ColumnNotFoundError(
+    raise missing_reference_error(move)
+
+
+def check_not_own_reference(move: Move) -> None:
+    """Reject a move of a column after or before itself.
+
+    Raises:
+        InvalidChangeError: It is one.
+    """
+    if move.type in {"AFTER", "BEFORE"} and move.reference_field_name == move.field_name:
+        raise InvalidChangeError(f"{move.field_name} cannot move {move.type} itself")
+
+
+def missing_reference_error(move: Move) -> ColumnNotFoundError:
+    """Return the error for a move whose reference does not exist."""
+    return ColumnNotFoundError(
         f"column {move.reference_field_name} does not exist; {move.field_name} cannot go "
         f"{move.type} it"
     )

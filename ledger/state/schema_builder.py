@@ -9,7 +9,8 @@ Only the types along the path to the nested column are rebuilt.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, TypedDict, assert_never, cast
 
 from attrs import evolve
@@ -28,6 +29,8 @@ from ledger.events.schema import (
     ColumnUndropped,
     DropPrimaryKey,
     IdentifierFieldsSet,
+    Move,
+    MoveType,
     RemoveOption,
     SchemaEvent,
     SetOption,
@@ -47,6 +50,8 @@ from ledger.model.types import DataField, DataType, RowType, walk_ids
 from ledger.model.types.text import parse_type
 from ledger.model.types.wire import TypeJson, type_from_wire
 from ledger.state.columns import Members, dotted, edit_type, resolve_path, with_type
+from ledger.state.linked_order import LinkedOrder
+from ledger.state.struct_members import StructMembers
 
 
 class EditableColumn(TypedDict):
@@ -63,10 +68,11 @@ class EditableColumn(TypedDict):
 class ColumnStore:
     """Columns in order, each either a finished `DataField` or open for change.
 
-    Most commits change no column, so the index is built on first use.
+    Most commits change no column, so the index is built on first use. Only moves need an order
+    that links neighbours; it lasts until all columns are read.
     """
 
-    __slots__ = ("_columns", "_given", "_ids", "_open")
+    __slots__ = ("_columns", "_given", "_ids", "_live_ids", "_open", "_order")
 
     def __init__(self, columns: tuple[DataField, ...]) -> None:
         self._given: tuple[DataField, ...] | None = columns
@@ -74,6 +80,8 @@ class ColumnStore:
         self._columns: dict[int, DataField | None] = {}
         self._open: dict[int, EditableColumn] = {}
         self._ids: dict[str, int] = {}
+        self._order: LinkedOrder | None = None
+        self._live_ids: set[int] | None = None
 
     def _index_columns(self, given: tuple[DataField, ...]) -> None:
         self._given = None
@@ -81,6 +89,57 @@ class ColumnStore:
         self._columns = {**found.by_id}
         # By way of the ids: where one occurred twice, both maps hold the same column.
         self._ids = {**found.ids}
+
+    def _linked_order(self) -> LinkedOrder:
+        if self._given is not None:
+            self._index_columns(self._given)
+        if self._order is None:
+            self._order = LinkedOrder(self._columns)
+        return self._order
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __iter__(self) -> Iterator[DataField]:
+        return iter(self.by_id().values())
+
+    @property
+    def first(self) -> DataField:
+        """The first column."""
+        # None stands for no column; a table has at least one.
+        return self._finish(cast("int", self._linked_order().after(None)))
+
+    @property
+    def last(self) -> DataField:
+        """The last column."""
+        return self._finish(cast("int", self._linked_order().before(None)))
+
+    def has_name(self, name: str) -> bool:
+        """Return whether there is a column of that name."""
+        return name in self.names
+
+    def named(self, name: str) -> DataField | None:
+        """Return the column of that name, finished; None where there is none."""
+        return self.find((name,)) if name in self.names else None
+
+    def with_id(self, field_id: int) -> DataField | None:
+        """Return the column of that id, finished; None where there is none."""
+        if self._given is not None:
+            self._index_columns(self._given)
+        return self._finish(field_id) if field_id in self._columns else None
+
+    def before(self, field_id: int) -> int | None:
+        """Return the id of the column directly before another one; None for the first."""
+        return self._linked_order().before(field_id)
+
+    def live_ids(self) -> AbstractSet[int]:
+        """Return the ids of all columns and of everything nested in them."""
+        if self._live_ids is None:
+            columns = self.by_id().values()
+            self._live_ids = {
+                found for each in columns for found in (each.id, *walk_ids(each.type))
+            }
+        return self._live_ids
 
     @property
     def names(self) -> Mapping[str, int]:
@@ -104,6 +163,9 @@ class ColumnStore:
         for field_id, column in self._open.items():
             self._columns[field_id] = DataField(**column)
         self._open.clear()
+        if self._order is not None:
+            self._columns = {each: self._columns[each] for each in self._order}
+            self._order = None
         # None is open now, so every column is present.
         return cast("dict[int, DataField]", self._columns).copy()
 
@@ -114,7 +176,9 @@ class ColumnStore:
             ColumnNotFoundError: There is none.
             InvalidChangeError: The path is empty.
         """
-        field_id = self.id_of(path)
+        return self._finish(self.id_of(path))
+
+    def _finish(self, field_id: int) -> DataField:
         column = self._columns[field_id]
         if column is None:
             column = self._columns[field_id] = DataField(**self._open.pop(field_id))
@@ -180,7 +244,7 @@ class ColumnStore:
                 "default_value": column.default_value,
                 "initial_default": column.initial_default,
             }
-            self._columns[field_id] = None
+            self._columns[field_id] = self._live_ids = None
         return opened
 
     def append(
@@ -192,6 +256,9 @@ class ColumnStore:
         default: str | None,
     ) -> None:
         """Add a column at the end. Its name must be free (`check_name_is_free`) and its id new."""
+        self._live_ids = None
+        if self._order is not None:
+            self._order.insert(field_id, self._order.before(None))
         self._columns[field_id] = None
         self._open[field_id] = {
             "id": field_id,
@@ -216,20 +283,77 @@ class ColumnStore:
         column["name"] = new_name
         self._ids[new_name] = self._ids.pop(name)
 
+    def insert(self, column: DataField, move: Move | None) -> None:
+        """Add a finished column where `move` says, or at the end. Its id must be new.
+
+        Raises:
+            ColumnExistsError: The name is taken.
+            ColumnNotFoundError: The move's reference does not exist.
+        """
+        self.check_name_is_free(column.name)
+        reference = None if move is None else self._reference_id(move)
+        order = self._linked_order()
+        order.insert(
+            column.id, _predecessor(order, "LAST" if move is None else move.type, reference)
+        )
+        self._columns[column.id] = column
+        self._ids[column.name] = column.id
+        if self._live_ids is not None:
+            self._live_ids.update((column.id, *walk_ids(column.type)))
+
+    def move(self, event: ColumnMoved) -> None:
+        """Move a column.
+
+        Raises:
+            ColumnNotFoundError: The column or the reference does not exist.
+            InvalidChangeError: One of them has another id, or both are one column.
+        """
+        move = event.move
+        self.check_column_id(move.field_name, event.field_id)
+        if event.reference_id is not UNSET and move.reference_field_name is not None:
+            self.check_column_id(move.reference_field_name, event.reference_id)
+        struct_edits.check_not_own_reference(move)
+        reference = self._reference_id(move)
+        order = self._linked_order()
+        order.remove(event.field_id)
+        order.insert(event.field_id, _predecessor(order, move.type, reference))
+
+    def _reference_id(self, move: Move) -> int | None:
+        if move.type in {"FIRST", "LAST"}:
+            return None
+        reference = self.names.get(move.reference_field_name or "")
+        if reference is None:
+            raise struct_edits.missing_reference_error(move)
+        return reference
+
     def remove(self, name: str) -> None:
         """Remove a column. It must exist (`check_column_id`)."""
         field_id = self._ids.pop(name)
+        if self._order is not None:
+            self._order.remove(field_id)
+        self._live_ids = None
         del self._columns[field_id]
         self._open.pop(field_id, None)
 
     def replace(self, column: DataField) -> None:
         """Replace the column of the same id and name by a finished one."""
+        self._live_ids = None
         self._columns[column.id] = column
 
-    def replace_all_columns(self, columns: Iterable[DataField]) -> None:
-        """Replace all columns by these, in this order."""
-        self._open.clear()
-        self._index_columns(tuple(columns))
+
+def _predecessor(order: LinkedOrder, kind: MoveType, reference: int | None) -> int | None:
+    """Return the id before the position that a move gives; None for the first position."""
+    match kind:
+        case "FIRST":
+            return None
+        case "LAST":
+            return order.before(None)
+        case "AFTER":
+            return reference
+        case "BEFORE":
+            return None if reference is None else order.before(reference)
+        case _:
+            assert_never(kind)
 
 
 def wrong_id_error(path: tuple[str, ...], said: int, found: int) -> InvalidChangeError:
@@ -410,6 +534,16 @@ class SchemaBuilder:
         """Top-level column name to field id."""
         return self._columns.names
 
+    @property
+    def members(self) -> StructMembers:
+        """Top-level columns, each as of now; reading one does not read all."""
+        return self._columns
+
+    @property
+    def live_ids(self) -> AbstractSet[int]:
+        """Field ids of all columns and of everything nested in them."""
+        return self._columns.live_ids()
+
     def column(self, path: tuple[str, ...]) -> DataField:
         """Return the top-level column that a path begins with.
 
@@ -469,9 +603,7 @@ class SchemaBuilder:
                 event.field_id, name, data_type, event.comment, event.default_value
             )
         else:
-            new = _new_field(name, data_type, event)
-            columns = self._columns.in_order()
-            self._columns.replace_all_columns(struct_edits.add_member(columns, new, move, (name,)))
+            self._columns.insert(_new_field(name, data_type, event), move)
 
     def _highest_id_with(self, path: tuple[str, ...], data_type: DataType, *outer: int) -> int:
         """Return the highest id assigned after adding `data_type`, if all of its ids are new."""
@@ -515,9 +647,8 @@ class SchemaBuilder:
         """Restore a column under ids that were assigned before and that no column has now."""
         path, data_type = event.field_names, _parse_type(event.data_type)
         ids = [event.field_id, *walk_ids(data_type)]
-        columns = self._columns.in_order()
-        live_ids = {found for each in columns for found in (each.id, *walk_ids(each.type))}
-        if len(set(ids)) < len(ids) or max(ids) > self.highest_field_id or live_ids & set(ids):
+        is_live = not self._columns.live_ids().isdisjoint(ids)
+        if len(set(ids)) < len(ids) or max(ids) > self.highest_field_id or is_live:
             raise InvalidChangeError(
                 f"{dotted(path)}: ids {sorted(ids)} are not those of a column that was dropped; "
                 f"ids up to {self.highest_field_id} were assigned"
@@ -531,9 +662,7 @@ class SchemaBuilder:
             event.initial_default,
         )
         if len(path) == 1:
-            self._columns.replace_all_columns(
-                struct_edits.add_member(columns, new, event.move, path)
-            )
+            self._columns.insert(new, event.move)
         else:
             self._columns.replace(add(self.column(path), event, new))
 
@@ -601,10 +730,7 @@ class SchemaBuilder:
         if len(event.field_names) > 1:
             self._columns.replace(move(self.column(event.field_names), event))
             return
-        columns = self._columns.in_order()
-        self._columns.replace_all_columns(
-            struct_edits.move_member(columns, event.move, event.field_id, event.reference_id)
-        )
+        self._columns.move(event)
 
     def replace(self, fields: tuple[DataField, ...], identifier_field_ids: tuple[int, ...]) -> None:
         """Replace all columns; ids that were assigned stay so."""

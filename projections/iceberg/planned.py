@@ -168,13 +168,10 @@ def _new_identity_fields_where(
 def _identity_fields(
     state: TableState, is_meant: Callable[[TypePlace], bool]
 ) -> Iterator[PartitionField]:
-    meant = {
-        each.field.id for each in type_places(state.schema.fields) if each.field and is_meant(each)
-    }
-    for spec in state.specs:
-        for each in spec.fields:
-            if each.transform == "identity" and each.source_id in meant:
-                yield each
+    fields = [each for spec in state.specs for each in spec.fields if each.transform == "identity"]
+    places = type_places(state.schema.fields) if fields else ()
+    meant = {each.field.id for each in places if each.field and is_meant(each)}
+    return (each for each in fields if each.source_id in meant)
 
 
 def _is_double(place: TypePlace) -> bool:
@@ -265,12 +262,17 @@ def _new_voids_in_version_1(change: PlannedChange) -> Iterator[str]:
 
 def _names_differing_in_case(change: PlannedChange) -> Iterator[str]:
     """Yield pairs of columns whose names differ only in case."""
-    known = {place_key(each): each.name for each in type_places(change.before.schema.fields)}
     seen: dict[object, TypePlace] = {}
-    for each in type_places(change.after.schema.fields):
-        other = seen.setdefault((each.level, each.path[-1].casefold()), each)
-        is_known = all(known.get(place_key(one)) == one.name for one in (each, other))
-        if other is not each and not is_known:
+    pairs = [
+        (other, each)
+        for each in type_places(change.after.schema.fields)
+        if (other := seen.setdefault((each.level, each.path[-1].casefold()), each)) is not each
+    ]
+    known = {
+        place_key(e): e.name for e in type_places(change.before.schema.fields if pairs else ())
+    }
+    for other, each in pairs:
+        if not all(known.get(place_key(one)) == one.name for one in (each, other)):
             yield f"columns {other.name} and {each.name}"
 
 
