@@ -169,6 +169,7 @@ class ColumnHistories:
 
     Args:
         asked: The dropped columns to keep.
+        restored: Ids of further ones to keep: they are restored later.
 
     Attributes:
         by_id: The current columns and the kept dropped ones, by field id.
@@ -178,8 +179,9 @@ class ColumnHistories:
         count: Number of columns that the table ever had.
     """
 
-    def __init__(self, asked: RequestedHistories) -> None:
+    def __init__(self, asked: RequestedHistories, restored: frozenset[int] = frozenset()) -> None:
         self.count = 0
+        self._kept_ids = asked.ids | restored
         self.by_id: dict[int, ColumnHistory] = {}
         self.settings: dict[Cell, CurrentValue] = {}
         self.orders: dict[int | None, dict[Path, MemberOrder]] = {}
@@ -223,6 +225,14 @@ class ColumnHistories:
             # Former names of it and of its enclosing columns count, too; the newest first.
             found = [each for each in self.by_id.values() if each.was_at_path(path)]
         return max(found, key=lambda each: each.field_id, default=None)
+
+    def restored_without_history(self) -> frozenset[int]:
+        """Return the ids of columns that were not kept when they were dropped, and came back."""
+        return frozenset(
+            each.field_id
+            for each in self.by_id.values()
+            if isinstance(each.added.fact, ColumnUndropped) and each.field_id not in self._kept_ids
+        )
 
     def has_requested_columns(self, asked: RequestedHistories) -> bool:
         """Return whether the columns of a request are kept here."""
@@ -450,7 +460,7 @@ class ColumnHistories:
         for order in self.orders.pop(history.field_id, {}).values():
             for each in order.ids:
                 self._end_history(self.by_id[each], cause)
-        if history.field_id not in self._asked.ids and not self._is_inside_requested(history):
+        if history.field_id not in self._kept_ids and not self._is_inside_requested(history):
             self._gone[history.field_id] = None
         if len(self._gone) > self._asked.newest:
             forgotten = next(iter(self._gone))
@@ -623,7 +633,11 @@ def column_histories(
     kept = _KEPT.get(log)
     if kept is not None and kept[0] == last and kept[1].has_requested_columns(asked):
         return kept[1]
-    found = _read_histories(log, last, asked)
+    found = _read_histories(log, last, ColumnHistories(asked))
+    restored = found.restored_without_history()
+    if restored:
+        # Their first part was not kept: only the later events show that they are asked for.
+        found = _read_histories(log, last, ColumnHistories(asked, restored))
     _KEPT[log] = last, found
     return found
 
@@ -634,9 +648,9 @@ _KEPT: Final[WeakKeyDictionary[StreamLog[Any, Any], tuple[int, ColumnHistories]]
 
 
 def _read_histories(
-    log: StreamLog[Any, Any], last: int, asked: RequestedHistories
+    log: StreamLog[Any, Any], last: int, histories: ColumnHistories
 ) -> ColumnHistories:
-    histories = ColumnHistories(asked)
+    """Return the histories after adding all commits up to a version to them."""
     creation = log.commit_at(0)
     if _is_imported(creation):
         histories.take(log.personal.resolve_each(read.commit for read in log.commits(0, last)))

@@ -25,12 +25,14 @@ from ledger import (
 )
 from ledger.audit.blame import blame_column, blame_columns, blame_settings, flatten_blames
 from ledger.audit.column_history import ColumnHistories, RequestedHistories
+from ledger.audit.column_history import column_histories as read_histories
 from ledger.events import ColumnAdded, ColumnUndropped, SchemaEvent, TableEvent
 from ledger.log import Codec
 from ledger.model import paths_of as paths_of_schema
 from ledger.model import type_from_wire, type_to_wire
 from ledger.model.types import ArrayType, IntType, RowType, walk_fields, walk_ids
 from ledger.state import SchemaBuilder, TableBuilder
+from ledger.table_handle import handle_of
 from tests.audit.lives import random_changes
 from tests.audit.removal import ContradictionError, Step, paths_of, without
 from tests.histories import start_schema
@@ -72,9 +74,7 @@ EVERYTHING = RequestedHistories(newest=10**6)
 
 
 def column_histories(table: Table, asked: RequestedHistories = EVERYTHING) -> ColumnHistories:
-    lives = ColumnHistories(asked)
-    lives.take(table.events())
-    return lives
+    return read_histories(handle_of(table).log, table.state.version, asked)
 
 
 def by_id(fields: tuple[DataField, ...]) -> dict[int, DataField]:
@@ -285,6 +285,18 @@ def test_a_restored_member_has_its_whole_history_when_only_its_struct_is_request
 
     assert [each.version for each in member.causes] == [0, 2]
     assert [each.cause.version for each in member.origins if each.aspect == "created"] == [0]
+
+
+def test_a_column_that_was_restored_before_it_got_a_name_has_its_whole_history_by_it() -> None:
+    table = orders(lake_on(memory()), attrs.evolve(start_schema(), options={}))
+    table.alter([DropColumn(("price",))])
+    table.alter([UndropColumn(("price",))])
+    table.alter([RenameColumn(("price",), "cost")])
+    table.alter([DropColumn(("cost",))])
+
+    lives = column_histories(table, RequestedHistories(path=("cost",)))
+
+    assert [each.version for each in blame_column(lives, ("cost",)).causes] == [0, 1, 2, 3, 4]
 
 
 @settings(deadline=None, max_examples=examples(30))
