@@ -340,7 +340,9 @@ class Ledger:
     def entries(self, database: str | None = None, **wanted: Any) -> Iterator[Entry]:
         """Yield the transactions of the catalog and of every table, newest first.
 
-        Dropped tables are included as long as their logs exist.
+        Dropped tables are included as long as their logs exist. A call probes every table for newer
+        commits; a table is opened once no other can have a newer entry, so that the newest entries
+        are read from few tables. Commits after the call are not included.
 
         Args:
             database: Only the tables of this database; None for all tables and the catalog.

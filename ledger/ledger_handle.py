@@ -46,7 +46,12 @@ from ledger.model.errors import (
 )
 from ledger.model.names import Identifier
 from ledger.observing.telemetry import traced_commit
-from ledger.opening.context import FixedLocation, Progress, TableSetting, catalog_stream
+from ledger.opening.context import (
+    FixedLocation,
+    Progress,
+    TableSetting,
+    catalog_stream,
+)
 from ledger.opening.ledger_file import ROOT_KEY, create_root_file, read_root
 from ledger.state.catalog import EMPTY_CATALOG, CatalogState, TableEntry
 from ledger.stores import client_options, open_store
@@ -57,6 +62,7 @@ from ledger.stores.wrappers import Trust, with_trust
 if TYPE_CHECKING:
     from ledger.audit.entries import Entry, EntryFilter
     from ledger.audit.listings import FoundCommits
+    from ledger.audit.table_heads import TableHeads
     from ledger.decide.catalog import CatalogRequest
     from ledger.decide.commit_policies import CommitContext
     from ledger.history.older import TableLog
@@ -125,6 +131,7 @@ class LedgerHandle:
             self.log, setting.now_millis, setting.retry_policy
         )
         self._root_id = read_root(setting)
+        self._heads: TableHeads | None = None
         setting.database_policies.set_catalog_log(self.log)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -236,11 +243,16 @@ class LedgerHandle:
     def entries(self, database: str | None, wanted: EntryFilter) -> Iterator[Entry]:
         """Yield the transactions of the catalog and of every table; see `Ledger.entries`."""
         from ledger.audit.listings import entries_of_all_streams
+        from ledger.audit.table_heads import TableHeads
+        from ledger.opening.opened_table import stream_place
 
         if database is not None:
             self.state.database(database)
         self.log.refresh()
-        return entries_of_all_streams(self.log, self.log_of, database, wanted)
+        if self._heads is None:
+            self._heads = TableHeads(self.log, partial(stream_place, self.setting))
+        heads = self._heads.refresh(self.log_of)
+        return entries_of_all_streams(self.log, heads, self.log_of, database, wanted)
 
     def committed_before(self, commit_id: str | None, asked: Any) -> Appended[CatalogState] | None:
         """Return the earlier outcome of the same catalog request and commit id; None if new."""
@@ -374,10 +386,11 @@ class LedgerHandle:
     def log_of(self, past: LiveOrDroppedTable) -> TableLog | None:
         """Return the log of a current or dropped table; None if a dropped table's log is gone."""
         if past.dropped_millis is None:
-            # Another process may drop it concurrently.
+            # Another process may rename or drop it concurrently.
             with suppress(NotFoundError):
-                return self.table(str(past.identifier)).log
-            return None
+                log = self.table(str(past.identifier)).log
+                if log.head is not None and log.head.state.table_id == past.table_id:
+                    return log
         log = self._handle_at(past.identifier, past.path).log
         # A dropped table's folder may have been deleted, or its log be damaged.
         with suppress(LedgerError, OSError):

@@ -22,6 +22,7 @@ from benchmarks import (
     iceberg_projection,
     importing,
     lives,
+    newest_entries,
     open_table,
     projection,
     replay,
@@ -222,3 +223,10 @@ def test_what_takes_less_than_the_kernel_counts_can_be_a_ratios_floor() -> None:
         pass
     (tick_s,) = spent.cpu_s
     assert 0 < tick_s <= 0.1
+
+
+def test_the_newest_entries_are_the_same_kind_at_every_number_of_tables(tmp_path: Path) -> None:
+    report = newest_entries.run(tmp_path, (10, 20), repeats=1)
+    ones = [1] * newest_entries.NEWEST
+    assert report.fingerprint == f"versions={ {10: ones, 20: ones} }"
+    assert all(figure.value > 0 for figure in report.figures)

@@ -38,6 +38,9 @@ from ledger.state.snapshots import MAIN
 _FIRST_READ = 16
 """Number of newest commits read first; each further read doubles it, up to a segment."""
 
+FIRST_READ_OF_MANY = 4
+"""The same for each of many logs, of which few commits are wanted."""
+
 _MOST_READ = 800
 
 _ANY_KIND = b'{"type":"'
@@ -272,11 +275,19 @@ def make_entry_filter(  # noqa: PLR0913 - each is a question of its own
     )
 
 
-def entries(log: StreamLog[Any, Any], table: str, wanted: EntryFilter) -> Iterator[Entry]:
+def entries(
+    log: StreamLog[Any, Any], table: str, wanted: EntryFilter, first_read: int = _FIRST_READ
+) -> Iterator[Entry]:
     """Yield the matching entries of a stream, newest first.
 
     Reads backwards and lazily: older commits are only read when the caller continues. A column
     filter needs one pass over the log from its beginning.
+
+    Args:
+        log: The stream, read to its head.
+        table: The table's full name; empty for the catalog.
+        wanted: The filter.
+        first_read: Number of newest commits to read first.
 
     Raises:
         InvalidInputError: The message is no regular expression.
@@ -286,9 +297,8 @@ def entries(log: StreamLog[Any, Any], table: str, wanted: EntryFilter) -> Iterat
     transactions_changing = (
         None if wanted.column_id is None else _transactions_of_column(log, wanted.column_id, last)
     )
-    for sketch, commit in _commits_backwards(
-        log, wanted, last, None if transactions_changing is None else [*transactions_changing]
-    ):
+    only = None if transactions_changing is None else [*transactions_changing]
+    for sketch, commit in _commits_backwards(log, wanted, last, only, first_read):
         if wanted.ends_search(sketch):
             return
         places = (
@@ -391,9 +401,13 @@ def _is_listed_and_matching(
 
 
 def _commits_backwards(
-    log: StreamLog[Any, Any], wanted: EntryFilter, last: int, only: Sequence[int] | None
+    log: StreamLog[Any, Any],
+    wanted: EntryFilter,
+    last: int,
+    only: Sequence[int] | None,
+    first_read: int,
 ) -> Iterator[tuple[Sketch, Commit[Any]]]:
-    first, size = wanted.first, _FIRST_READ
+    first, size = wanted.first, first_read
     while last >= first:
         begin = max(first, last - size + 1)
         if size == _MOST_READ:
@@ -407,3 +421,33 @@ def _commits_backwards(
 def merge_entries_by_time(streams: Iterable[Iterator[Entry]]) -> Iterator[Entry]:
     """Yield the entries of several streams merged by time, newest first."""
     return heapq.merge(*streams, key=lambda each: -each.time_millis)
+
+
+def merge_lazily_by_time(
+    latest_millis: Sequence[float], read: Callable[[int], Iterator[Entry]]
+) -> Iterator[Entry]:
+    """Yield the entries of several streams in the order of `merge_entries_by_time`.
+
+    A stream is read once no other can have a newer entry.
+
+    Args:
+        latest_millis: A time of each stream that none of its entries is later than, Unix
+            milliseconds.
+        read: Returns the entries of the stream at an index, newest first.
+    """
+    heap: list[tuple[float, int, Entry | None]] = [
+        (-latest, place, None) for place, latest in enumerate(latest_millis)
+    ]
+    heapq.heapify(heap)
+    opened: dict[int, Iterator[Entry]] = {}
+    while heap:
+        _, place, entry = heap[0]
+        if entry is None:
+            opened[place] = read(place)
+        else:
+            yield entry
+        following = next(opened[place], None)
+        if following is None:
+            heapq.heappop(heap)
+        else:
+            heapq.heapreplace(heap, (-following.time_millis, place, following))

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any, NamedTuple
 
 from attrs import evolve, frozen
 
-from ledger.audit.entries import Entry, EntryFilter, entries, merge_entries_by_time
+from ledger.audit.entries import (
+    FIRST_READ_OF_MANY,
+    Entry,
+    EntryFilter,
+    entries,
+    merge_lazily_by_time,
+)
+from ledger.audit.table_heads import TableHead
 from ledger.audit.views import Columns, Row, Rows
 from ledger.events.snapshots import snapshot_events
 from ledger.history.older import TableLog, state_at_snapshot
-from ledger.log.codec import Sketch
 from ledger.log.personal_data import ERASED
 from ledger.log.request import find_commit
 from ledger.log.stream_log import StreamLog
@@ -22,7 +28,7 @@ from ledger.model.errors import LedgerError
 from ledger.model.file_change import FileChange, sidecar_location_of
 from ledger.model.instant import ClockCorrection, corrected_commit_millis
 from ledger.model.snapshot import Snapshot
-from ledger.state.catalog_builder import ABOUT_TABLES, LiveOrDroppedTable, LiveOrDroppedTables
+from ledger.state.catalog_builder import LiveOrDroppedTable
 from ledger.state.native_origin import OriginSnapshot
 from ledger.state.snapshots import snapshot_of
 from ledger.state.table import TableState
@@ -96,43 +102,58 @@ def changed_partitions(
 _AT_ONCE = 16
 
 
-def past_tables(catalog: StreamLog[Any, Any]) -> list[LiveOrDroppedTable]:
-    """Return all tables in a catalog's log, including dropped ones, in order of creation.
-
-    Tables that a copied ledger left to its original are excluded.
-
-    Args:
-        catalog: The catalog's stream, read to its head.
-    """
-    head = catalog.head
-    if head is None:
-        return []
-    found = catalog.find_matching_commits(0, head.state.version, _is_about_tables)
-    return [*LiveOrDroppedTables.of(commit for _, commit in found)]
-
-
 def entries_of_all_streams(
     catalog: StreamLog[Any, Any],
+    heads: Iterable[TableHead],
     log_of: Callable[[LiveOrDroppedTable], StreamLog[Any, Any] | None],
     database: str | None,
     wanted: EntryFilter,
 ) -> Iterator[Entry]:
     """Yield the entries of a catalog and of every table that it ever had, newest first.
 
+    A table is opened once no other can have a newer entry, so the newest entries of many tables are
+    read from few of them. Commits after the given heads are left out.
+
     Args:
         catalog: The catalog's stream, read to its head.
+        heads: The newest commit of each table.
         log_of: Opens a table's stream; None if a dropped table left none.
         database: Restricts the entries to tables of one database; None for all and the catalog.
         wanted: The filter of the entries.
     """
-    streams = [entries(catalog, "", wanted)] if database is None and catalog.head else []
-    for each in past_tables(catalog):
-        inside = database in (None, each.identifier.database)
-        log = log_of(each) if inside else None
-        if log is not None:
-            matching = entries(log, str(each.identifier), wanted)
-            streams.append(map(partial(_with_later_table_name, each), matching))
-    return merge_entries_by_time(streams)
+    until = math.inf if wanted.until_millis is None else wanted.until_millis
+    since = -math.inf if wanted.since_millis is None else wanted.since_millis
+    tables = [
+        each
+        for each in heads
+        if each.time_millis >= since
+        and (database is None or each.table.identifier.database == database)
+    ]
+    latest: list[float] = [min(each.time_millis, until) for each in tables]
+    head = catalog.head
+    if database is not None or head is None:
+        return merge_lazily_by_time(
+            latest, lambda place: _entries_of_table(tables[place], log_of, wanted)
+        )
+    of_catalog = entries(catalog, "", wanted, FIRST_READ_OF_MANY)
+    return merge_lazily_by_time(
+        [min(head.state.time_millis, until), *latest],
+        lambda place: _entries_of_table(tables[place - 1], log_of, wanted) if place else of_catalog,
+    )
+
+
+def _entries_of_table(
+    head: TableHead,
+    log_of: Callable[[LiveOrDroppedTable], StreamLog[Any, Any] | None],
+    wanted: EntryFilter,
+) -> Iterator[Entry]:
+    log = log_of(head.table)
+    if log is None:
+        return
+    last = head.version if wanted.last is None else min(wanted.last, head.version)
+    until_head = evolve(wanted, last=last)
+    for entry in entries(log, str(head.table.identifier), until_head, FIRST_READ_OF_MANY):
+        yield _with_later_table_name(head.table, entry)
 
 
 @frozen
@@ -194,10 +215,6 @@ def find_commits(
                 unread[each.table] = found
             on_progress(done, len(streams))
     return FoundCommits(tuple(entries), len(streams) - 1, unread)
-
-
-def _is_about_tables(commit: Sketch) -> bool:
-    return any(event.type in ABOUT_TABLES for each in commit.transactions for event in each.events)
 
 
 def _with_later_table_name(table: LiveOrDroppedTable, entry: Entry) -> Entry:

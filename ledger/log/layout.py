@@ -120,6 +120,11 @@ class Layout(Struct, frozen=True):
         """Key of the cache of column names in older schemas."""
         return f"{self.root}/{self.caches}/names.json"
 
+    @property
+    def heads(self) -> str:
+        """Key of the catalog's cache of all tables and the versions of their newest commits."""
+        return f"{self.root}/{self.caches}/heads.json"
+
     def segment(self, first: int, last: int) -> str:
         """Return the key of the sealed segment of the commits `first` to `last`, as Parquet."""
         return f"{self.root}/segments/{first:020d}-{last:020d}.parquet"

@@ -3,9 +3,6 @@
 A ledger's root file records the URL where it was created, and its catalog the later ones: files
 that contain absolute URLs (position deletes, projected files) are valid at that URL only. Other
 URLs of the same storage are aliases: recorded ones, and on this machine symbolic links.
-
-Only this module knows where the streams of a catalog and of tables are, and which caches belong to
-a table's.
 """
 
 from __future__ import annotations

@@ -47,6 +47,20 @@ class _StreamSetting(Protocol):
         """Translate a URL below the recorded root to the URL by which the ledger was opened."""
 
 
+def stream_place(setting: _StreamSetting, path: str) -> tuple[Store, str]:
+    """Return the store of a table's stream and its `_ledger` folder there.
+
+    An external table's stream is in the table's own folder, which has its own store.
+
+    Args:
+        setting: The setting of the table.
+        path: The table's path in the catalog.
+    """
+    if is_absolute(path):
+        return setting.store_at(path), stream_root("")
+    return setting.store, stream_root(path)
+
+
 @frozen
 class OpenedTable:
     """A table's stream with its caches.
@@ -64,13 +78,8 @@ class OpenedTable:
     @classmethod
     def at(cls, path: str, setting: _StreamSetting) -> OpenedTable:
         """Return the stream of a table, by its path in the catalog; nothing is read yet."""
-        # An external table's stream is in the table's own folder, which has its own store.
-        is_external = is_absolute(path)
         log: StreamLog[TableState, TableEvent] = StreamLog(
-            setting.store_at(path) if is_external else setting.store,
-            stream_root("" if is_external else path),
-            TableStream(),
-            PersonalSidecars(setting.store),
+            *stream_place(setting, path), TableStream(), PersonalSidecars(setting.store)
         )
         live = LiveFiles(log)
         past = TablePast(log, live, partial(_open_data_file, setting, path))

@@ -9,14 +9,14 @@ from contextlib import suppress
 from typing import Final, TypeVar
 
 AT_ONCE: Final = 8
-"""Number of concurrent requests, at most."""
+"""Number of concurrent requests, at most, unless a caller has many small ones."""
 
 T = TypeVar("T")
 A = TypeVar("A")
 
 
-def run_concurrently(do: Callable[[T], None], things: Iterable[T]) -> None:
-    """Call `do` for each thing, in no order, up to `AT_ONCE` at a time in threads.
+def run_concurrently(do: Callable[[T], None], things: Iterable[T], at_once: int = AT_ONCE) -> None:
+    """Call `do` for each thing, in no order, up to `at_once` at a time in threads.
 
     Returns once all threads are done, or raises the error of the first call that failed. The
     calling thread works, too, so that it also works at exit, when no thread can be started.
@@ -37,7 +37,7 @@ def run_concurrently(do: Callable[[T], None], things: Iterable[T]) -> None:
 
     helpers = [
         threading.Thread(target=work, name="lakeledger-several", daemon=True)
-        for _ in range(min(AT_ONCE, len(left)) - 1)
+        for _ in range(min(at_once, len(left)) - 1)
     ]
     started = []
     for each in helpers:
@@ -54,8 +54,8 @@ def run_concurrently(do: Callable[[T], None], things: Iterable[T]) -> None:
         raise failures[0]
 
 
-def answers(ask: Callable[[T], A], things: Sequence[T]) -> list[A]:
-    """Return the results of `ask` for each thing, in order, computed `AT_ONCE` at a time.
+def answers(ask: Callable[[T], A], things: Sequence[T], at_once: int = AT_ONCE) -> list[A]:
+    """Return the results of `ask` for each thing, in order, computed `at_once` at a time.
 
     Raises the error of the first call that failed.
 
@@ -68,7 +68,7 @@ def answers(ask: Callable[[T], A], things: Sequence[T]) -> list[A]:
     def ask_for(place: int) -> None:
         found[place] = ask(things[place])
 
-    run_concurrently(ask_for, range(len(things)))
+    run_concurrently(ask_for, range(len(things)), at_once)
     return [found[place] for place in range(len(things))]
 
 

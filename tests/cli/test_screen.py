@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 import pytest
@@ -73,3 +74,40 @@ def test_no_color_means_nothing_but_text(
     plain = shop(*line)
 
     assert (plain.code, "\x1b" in plain.out) == (0, False)
+
+
+def test_rows_that_fit_are_aligned_by_their_widths_on_the_screen(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows: list[tuple[Cell, ...]] = [("日本", 12345, "[b]x"), ("a b", None, ""), ("é", 7, "y\x1b")]
+    expected = [
+        "                        ",
+        " name     rows   what   ",
+        " ──────────────────── ",
+        " 日本   12,345   [b]x   ",
+        " a b                    ",
+        " é           7   y?     ",
+        "                        ",
+    ]
+    fitting = shown(monkeypatch, capsys, 22, ["name", "rows", "what"], rows)
+    folded = shown(monkeypatch, capsys, 21, ["name", "rows", "what"], rows)
+
+    assert [line.rstrip() for line in fitting] == [line.rstrip() for line in expected]
+    assert len(folded) > len(expected)
+
+
+def test_a_long_listing_is_written_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A reader that has seen enough, such as `head`, ends it.
+    written: list[str] = []
+
+    class Ended(io.StringIO):
+        def write(self, text: str) -> int:
+            written.append(text)
+            if len(written) > 100:
+                raise BrokenPipeError
+            return len(text)
+
+    monkeypatch.setattr(sys, "stdout", Ended())
+    with pytest.raises(BrokenPipeError):
+        Screen().table(("name",), [(str(number),) for number in range(5_000)])
+    assert all(len(each) < 100 for each in written)

@@ -62,7 +62,7 @@ QUESTIONS: dict[str, tuple[int, Callable[[Ledger], object]]] = {
     "the tables": (15, lambda lake: lake.tables("shop")),
     "the newest state": (34, lambda lake: lake.table(TABLE).state),
     "the newest ten commits": (50, lambda lake: [*islice(lake.table(TABLE).entries(), 10)]),
-    "the catalog's newest ten commits": (54, lambda lake: [*islice(lake.entries(), 10)]),
+    "the newest ten commits of all": (60, lambda lake: [*islice(lake.entries(), 10)]),
     "a state of long ago": (39, lambda lake: lake.table(TABLE).at(version=103).state),
 }
 

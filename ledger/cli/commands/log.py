@@ -192,16 +192,17 @@ def log(  # noqa: PLR0913 - each is an option
     if commit_id is not None:
         _print_commit_by_id(lake, name, commit_id, shown)
         return
-    sources = _requested_streams(lake, name, is_all=all)
-    only = sources[0] if len(sources) == 1 and isinstance(sources[0], Table) else None
+    only = None if name is None or has_table else lake.table(name)
     wanted = filters.wanted(only, is_catalog=name is None and not all)
+    streams = partial(_requested_streams, lake, name, is_all=all)
+    # Opened before the commits are read, so that no commit is missed in between.
+    sources = streams() if follow else []
     heads = {_stream_path(each): each.state.version for each in sources}
     of_tables = partial(lake.entries, name, **filters.asked())
-    found = of_tables() if has_table else _entries_of_stream(sources[0], wanted)
+    found = of_tables() if has_table else _entries_of_stream(_refreshed(only or lake), wanted)
     commits = _group_by_commit(found)
     newest = list(islice(commits, limit))
     if follow:
-        streams = partial(_requested_streams, lake, name, is_all=all)
         with suppress(KeyboardInterrupt):
             shown.print(newest)
             _print_new_commits(streams, sources, heads, wanted, shown)
@@ -210,7 +211,7 @@ def log(  # noqa: PLR0913 - each is an option
     if next(commits, None) is not None:
         # Versions are of one log.
         oldest, more = f"--before {newest[-1].commit.version}", f"--limit {2 * limit}"
-        how = f"to continue, use {oldest}" if len(sources) == 1 else f"for more, use {more}"
+        how = f"for more, use {more}" if has_table else f"to continue, use {oldest}"
         place.screen.notice(f"there are older commits; {how}")
     if only is not None:
         warn_stale_projections(only, place.screen)
@@ -236,6 +237,12 @@ def _requested_streams(lake: Ledger, name: str | None, *, is_all: bool) -> Seque
     databases = lake.databases() if name is None else [name]
     tables = [lake.table(f"{each}.{table}") for each in databases for table in lake.tables(each)]
     return [*([lake] if name is None else []), *tables]
+
+
+def _refreshed(source: Ledger | Table) -> Ledger | Table:
+    """Return a stream after reading its newest commits."""
+    stream_log_of(source).refresh()
+    return source
 
 
 def _entries_of_stream(source: Ledger | Table, wanted: EntryFilter) -> Iterator[Entry]:

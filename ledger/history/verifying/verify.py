@@ -277,7 +277,7 @@ class Verification(Generic[S, E]):
     def _leftovers(self) -> Iterator[Finding]:
         """Yield findings about caches of versions after the last commit, and foreign files."""
         layout, store = self._subject.layout, self._subject.store
-        known = {layout.hint, layout.names}
+        known = {layout.hint, layout.names, layout.heads}
         folders = {
             layout.hint.removesuffix("LATEST"): last_version_of_name,
             layout.segment(0, 0).rpartition("/")[0] + "/": last_version_of_segment,
