@@ -1,10 +1,11 @@
-"""Concurrent additions of columns to one table, in lakeledger and in the formats' own libraries.
+"""Concurrent changes of one table, in lakeledger, in the formats' own libraries, and in SQLite.
 
 Each is used as documented: a handle per process, which is refreshed after a conflict.
 """
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,13 +14,15 @@ from typing import Any
 from attrs import frozen
 
 import ledger
-from ledger import AddColumn, Ledger, Schema
+from ledger import AddColumn, Ledger, Schema, SetOption
 from ledger.ledger_handle import LedgerHandle
 from ledger.opening.context import TableSetting
 from ledger.stores.local import Durability, LocalStore
 
 NAME = "bench.shared"
 LAKELEDGER = "lakeledger"
+SQLITE = "SQLite, full sync"
+"""A database's commits, as a lower bound: one row a change, and no file that others read."""
 
 PROMISES = (
     "lakeledger syncs file and folder before it acknowledges",
@@ -34,13 +37,15 @@ class Writer:
 
     Attributes:
         add: Adds a column, or raises.
+        set_option: Sets an option, or raises.
         refresh: Reads the table again.
-        columns: Returns the names of the table's current columns.
+        names: Returns the names of the table's current columns and options.
     """
 
     add: Callable[[str], object]
+    set_option: Callable[[str], object]
     refresh: Callable[[], object]
-    columns: Callable[[], set[str]]
+    names: Callable[[], set[str]]
 
 
 @frozen
@@ -63,6 +68,7 @@ def contestants() -> dict[str, Contestant]:
         found["PyIceberg, SQLite"] = Contestant(_iceberg_create, _iceberg_writer)
     if find_spec("pypaimon") is not None:
         found["pypaimon"] = Contestant(_paimon_create, _paimon_writer)
+    found[SQLITE] = Contestant(_sqlite_create, _sqlite_writer)
     return found
 
 
@@ -79,10 +85,16 @@ def _lake_writer(folder: Path, durable: Durability = Durability.FSYNC) -> Writer
         author="bench",
     )
     table = Ledger(LedgerHandle(setting)).table(NAME)
+
+    def names() -> set[str]:
+        schema = table.state.schema
+        return {*schema.names, *schema.options}
+
     return Writer(
         add=lambda name: table.alter([AddColumn((name,), "INT")]),
+        set_option=lambda name: table.alter([SetOption(name, "x")]),
         refresh=lambda: table.state,
-        columns=lambda: {field.name for field in table.state.schema.fields},
+        names=names,
     )
 
 
@@ -105,14 +117,18 @@ def _delta_writer(folder: Path) -> Writer:
 
     table = DeltaTable(folder)
 
-    def columns() -> set[str]:
+    def names() -> set[str]:
         table.update_incremental()
-        return {field.name for field in table.schema().fields}
+        columns = {field.name for field in table.schema().fields}
+        return columns | set(table.metadata().configuration)
 
     return Writer(
         add=lambda name: table.alter.add_columns(Field(name, PrimitiveType("integer"))),
+        set_option=lambda name: table.alter.set_table_properties(
+            {name: "x"}, raise_if_not_exists=False
+        ),
         refresh=table.update_incremental,
-        columns=columns,
+        names=names,
     )
 
 
@@ -144,10 +160,15 @@ def _iceberg_writer(folder: Path) -> Writer:
         with table.update_schema() as update:
             update.add_column(name, IntegerType())
 
-    def columns() -> set[str]:
-        return {field.name for field in table.refresh().schema().fields}
+    def set_option(name: str) -> None:
+        with table.transaction() as transaction:
+            transaction.set_properties({name: "x"})
 
-    return Writer(add, table.refresh, columns)
+    def names() -> set[str]:
+        columns = {field.name for field in table.refresh().schema().fields}
+        return columns | set(table.properties)
+
+    return Writer(add, set_option, table.refresh, names)
 
 
 def _paimon_catalog(folder: Path) -> Any:
@@ -175,8 +196,39 @@ def _paimon_writer(folder: Path) -> Writer:
     def add(name: str) -> None:
         catalog.alter_table(NAME, [SchemaChange.add_column(name, AtomicType("INT"))])
 
-    def columns() -> set[str]:
-        return {field.name for field in catalog.get_table(NAME).fields}
+    def set_option(name: str) -> None:
+        catalog.alter_table(NAME, [SchemaChange.set_option(name, "x")])
+
+    def names() -> set[str]:
+        schema = catalog.get_table(NAME).table_schema
+        return {field.name for field in schema.fields} | set(schema.options)
 
     # It reads the newest schema before each change, and retries after a conflict.
-    return Writer(add, columns, columns)
+    return Writer(add, set_option, names, names)
+
+
+def _sqlite_connection(folder: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(folder / "changes.db", timeout=60, isolation_level=None)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    return connection
+
+
+def _sqlite_create(folder: Path, width: int) -> None:
+    folder.mkdir(parents=True)
+    connection = _sqlite_connection(folder)
+    connection.execute("CREATE TABLE names (name TEXT PRIMARY KEY)")
+    connection.executemany("INSERT INTO names VALUES (?)", [(f"c{nth}",) for nth in range(width)])
+    connection.close()
+
+
+def _sqlite_writer(folder: Path) -> Writer:
+    connection = _sqlite_connection(folder)
+
+    def add(name: str) -> None:
+        connection.execute("INSERT INTO names VALUES (?)", (name,))
+
+    def names() -> set[str]:
+        return {name for (name,) in connection.execute("SELECT name FROM names")}
+
+    return Writer(add, add, names, names)
