@@ -163,8 +163,10 @@ def applicable_rules(
         options: The table's options.
         database_policy: The policies of its database.
     """
-    # A table may have many options, and few of them begin as a rule does; most have no rule.
-    rules = [each for each in options if each.startswith(_BEGINNING) and is_commit_policy(each)]
+    # A table may have many options, and most have no rule among them.
+    rules: list[str] = []
+    if _BEGINNING in "\n".join(options):
+        rules = [each for each in options if each.startswith(_BEGINNING) and is_commit_policy(each)]
     if not rules and not database_policy.options:
         return []
     own = [_DeclaredRule(key, options[key]) for key in sorted(rules)]

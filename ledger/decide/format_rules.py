@@ -20,11 +20,12 @@ from msgspec import Struct
 from ledger.decide.commit_policies import OWNERS, RULE_OPTIONS
 from ledger.decide.table_options import PERSONAL_OPTION
 from ledger.events.table import FormatRulesRaised
+from ledger.model.column_index import column_index_of
 from ledger.model.errors import FormatError, InvalidChangeError
 from ledger.model.file_change import FileChange
 from ledger.model.iceberg_layout import PartitionField, PartitionSpec, SortField, SortOrder
 from ledger.model.messages import similar_names
-from ledger.model.schema import Schema, column_index_of
+from ledger.model.schema import Schema
 from ledger.model.transforms import transform_of
 from ledger.model.types import DataField, DataType, TypePlace, type_places, walk_fields
 from ledger.model.types.text import bare_type_text, format_type
@@ -496,8 +497,12 @@ class Batch(Struct, frozen=True, dict=True):
         # Comparing tuples compares identities first: unchanged columns cost nothing.
         if before == after:
             return ()
-        # Most are at the same index, and unchanged.
-        touched = compress(after, map(is_not, after, chain(before, repeat(None))))
+        if before == after[: len(before)]:
+            # Columns were added at the end.
+            touched = iter(after[len(before) :])
+        else:
+            # Most are at the same index, and unchanged.
+            touched = compress(after, map(is_not, after, chain(before, repeat(None))))
         there = self.columns_before
         return tuple(
             [each for each in touched if (was := there.get(each.id)) is not each and was != each]

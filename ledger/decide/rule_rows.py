@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import repeat
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from attrs import define, field
 from msgspec import Struct
@@ -19,11 +19,10 @@ from msgspec.structs import force_setattr
 from ledger.decide.column_draft import is_blob
 from ledger.decide.errors import argument_error
 from ledger.decide.table_options import TableOptions
+from ledger.model.column_index import NameTest, column_index_of
 from ledger.model.errors import InvalidChangeError
-from ledger.model.schema import Schema, column_index_of
+from ledger.model.schema import Schema
 from ledger.model.types import DataField, DataType, parts_of
-
-R = TypeVar("R")
 
 UNUSUAL_ROOTS = frozenset(
     {"ARRAY", "MAP", "MULTISET", "ROW", "VECTOR", "BLOB", "VARIANT", "GEOMETRY", "GEOGRAPHY"}
@@ -55,9 +54,9 @@ class SchemaCandidate:
             return ()
         return tuple([each for each in self.schema.fields if each.type.root in UNUSUAL_ROOTS])
 
-    def compute_from_names(self, ask: Callable[[tuple[str, ...]], R]) -> R:
-        """Return a function of the column names; cached while the names stay the same."""
-        return column_index_of(self.schema.fields).compute_from_names(ask)
+    def names_that(self, test: NameTest) -> tuple[str, ...]:
+        """Return the column names that pass a test; cached."""
+        return column_index_of(self.schema.fields).names_that(test)
 
     @property
     def columns(self) -> Mapping[str, DataField]:

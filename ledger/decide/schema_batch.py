@@ -43,7 +43,8 @@ from ledger.events.schema import (
 )
 from ledger.model import arguments as its
 from ledger.model.arguments import validate_arguments
-from ledger.model.schema import Schema, column_index_of, highest_field_id, paths_of
+from ledger.model.column_index import column_index_of
+from ledger.model.schema import Schema, highest_field_id, paths_of
 from ledger.state.columns import PastOf, dotted
 from ledger.state.declared_formats import PAIMON_RULES, Rules
 

@@ -8,9 +8,8 @@ of the columns is cached and shared between states (`column_index_of`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from attrs import evolve, field, frozen
 
@@ -338,105 +337,3 @@ class ViewSchema:
     dialects: Mapping[str, str] = field(factory=dict, converter=as_texts, hash=False)
     comment: str | None = None
     options: Mapping[str, str] = field(factory=dict, converter=as_texts, hash=False)
-
-
-R = TypeVar("R")
-
-_KEPT: Final = 4
-"""Number of cached column indexes: before and after a change, for two tables or states."""
-
-
-@frozen(eq=False)
-class ColumnIndex:
-    """Index of a table's columns by id and by name, each built on first use.
-
-    Attributes:
-        fields: The columns, in order.
-    """
-
-    fields: tuple[DataField, ...]
-    _of_names: dict[Callable[[tuple[str, ...]], Any], Any] = field(factory=dict, init=False)
-
-    def compute_from_names(self, ask: Callable[[tuple[str, ...]], R]) -> R:
-        """Return the result of a function of the column names, computed once and cached."""
-        if ask not in self._of_names:
-            self._of_names[ask] = ask(self.names)
-        said: R = self._of_names[ask]
-        return said
-
-    @cached_property
-    def by_id(self) -> Mapping[int, DataField]:
-        """The columns by id, in order; of two with the same id, the later."""
-        return {each.id: each for each in self.fields}
-
-    @cached_property
-    def ids(self) -> Mapping[str, int]:
-        """Name to id, in order; of two columns with the same id, only the later."""
-        return {each.name: each.id for each in self.by_id.values()}
-
-    @cached_property
-    def by_name(self) -> Mapping[str, DataField]:
-        """The columns by name, in order."""
-        return {each.name: each for each in self.fields}
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """The names of the columns, in order."""
-        return tuple([each.name for each in self.fields])
-
-    @cached_property
-    def roots(self) -> frozenset[str]:
-        """The set of the columns' type names without parameters (`DataType.root`)."""
-        return frozenset([each.type.root for each in self.fields])
-
-    @cached_property
-    def nested(self) -> tuple[DataField, ...]:
-        """The columns of constructed types: ROW, ARRAY, MAP, MULTISET, VECTOR."""
-        return tuple([each for each in self.fields if each.type.depth])
-
-
-# Replaced as a whole, so that threads never see a partial update.
-_recent: tuple[ColumnIndex, ...] = ()
-
-
-def column_index_of(fields: tuple[DataField, ...]) -> ColumnIndex:
-    """Return the cached index of a tuple of columns, by identity; create it if there is none.
-
-    Example:
-        >>> from ledger.model.types import IntType
-        >>> fields = (DataField(0, "a", IntType()),)
-        >>> column_index_of(fields).names, column_index_of(fields) is column_index_of(fields)
-        (('a',), True)
-    """
-    global _recent  # noqa: PLW0603 - the only place that sets it
-    for each in _recent:
-        if each.fields is fields:
-            return each
-    found = ColumnIndex(fields)
-    _recent = (found, *_recent[: _KEPT - 1])
-    return found
-
-
-def reuse_indexed_columns(fields: tuple[DataField, ...]) -> tuple[DataField, ...]:
-    """Return the equal tuple of columns that was indexed recently, or the given one.
-
-    A decided event is folded afterwards, and both steps build the same columns: sharing one tuple
-    lets them share its index. The cached columns may be another table's, and equality of types
-    ignores the ids inside, so those are compared, too.
-
-    Example:
-        >>> from ledger.model.types import ArrayType, IntType
-        >>> one, two = ((DataField(0, "a", IntType()),) for _ in range(2))
-        >>> column_index_of(one).names, reuse_indexed_columns(two) is one
-        (('a',), True)
-        >>> one, two = ((DataField(0, "a", ArrayType(IntType(), element_id=n)),) for n in (1, 2))
-        >>> column_index_of(one).names, one == two, reuse_indexed_columns(two) is one
-        (('a',), True, False)
-    """
-    for each in _recent:
-        if each.fields == fields and not any(
-            mine is not theirs and [*walk_ids(mine.type)] != [*walk_ids(theirs.type)]
-            for mine, theirs in zip(fields, each.fields, strict=True)
-        ):
-            return each.fields
-    return fields

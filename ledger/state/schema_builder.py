@@ -37,14 +37,13 @@ from ledger.events.schema import (
     UpdateComment,
     UpdateKeys,
 )
+from ledger.model.column_index import column_index_of, reuse_indexed_columns
 from ledger.model.errors import ColumnExistsError, ColumnNotFoundError, InvalidChangeError
 from ledger.model.messages import name_hint
 from ledger.model.schema import (
     FieldIdPolicy,
     Schema,
-    column_index_of,
     highest_field_id,
-    reuse_indexed_columns,
 )
 from ledger.model.types import DataField, DataType, RowType, walk_ids
 from ledger.model.types.text import parse_type

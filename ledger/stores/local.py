@@ -516,6 +516,9 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_close_locks_after_fork)
 
 
+_ONE_BY_ONE: Final = 8
+"""Number of files that `read_many` reads by their paths before it opens their folder."""
+
 _TOGETHER: Final = 256
 """Number of files, at most, that `read_many` reads through one descriptor of their folder."""
 
@@ -674,10 +677,12 @@ class LocalStore:
     def read_many(self, keys: Sequence[str]) -> Iterator[bytes | None]:
         """See `Store.read_many`."""
         base = self._base
-        begin, size = 0, 1
-        while begin < len(keys):
-            # Most callers read the next key only, to see whether it exists.
-            some = keys[begin : begin + size]
+        # Most callers stop at the first key that does not exist, after few that do.
+        for place in range(min(len(keys), _ONE_BY_ONE)):
+            check_key(key := keys[place])
+            yield read(base + key)
+        for begin in range(_ONE_BY_ONE, len(keys), _TOGETHER):
+            some = keys[begin : begin + _TOGETHER]
             folder, names = _split_common_folder(some)
             if names:
                 yield from read_names(base + folder, names)
@@ -685,7 +690,6 @@ class LocalStore:
                 for key in some:
                     check_key(key)
                     yield read(base + key)
-            begin, size = begin + size, min(8 * size, _TOGETHER)
 
     def exists(self, key: str) -> bool:
         """See `Store.exists`."""
@@ -851,8 +855,6 @@ def _is_file(path: str) -> bool:
 
 def _split_common_folder(keys: Sequence[str]) -> tuple[str, list[str]]:
     """Return the common folder of keys and their names in it; no names if there is none."""
-    if len(keys) == 1:
-        return "", []
     folder = keys[0].rpartition("/")[0]
     front = f"{folder}/"
     names = [each.removeprefix(front) for each in keys]

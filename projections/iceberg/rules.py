@@ -35,6 +35,7 @@ from ledger.decide.format_rules import (
 )
 from ledger.decide.name_mapping import NAME_MAPPING, misleading_name
 from ledger.decide.snapshots import is_read_by_name
+from ledger.model.column_index import column_index_of
 from ledger.model.errors import InvalidChangeError, InvalidInputError, UnsupportedError
 from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.iceberg_layout import (
@@ -53,7 +54,7 @@ from ledger.model.iceberg_types import (
     single_value_bytes,
 )
 from ledger.model.messages import excerpt
-from ledger.model.schema import Schema, column_index_of, with_column_names
+from ledger.model.schema import Schema, with_column_names
 from ledger.model.single_values import decode_value
 from ledger.model.transforms import transform_of
 from ledger.model.types import (
@@ -137,11 +138,15 @@ def _default_problems(
         yield Refusal(what, f"{column.type.root} has no default but NULL", "leave the default out")
 
 
+def _has_dot(name: str) -> bool:
+    return "." in name
+
+
 def name_problems(schema: Schema) -> Iterator[Refusal]:
     """Yield the full names shared by two places of a schema, as a dot in a name can cause."""
     columns = column_index_of(schema.fields)
-    if "." not in "\n".join(columns.names) and not any(
-        "." in each.name for each in walk_fields(columns.nested)
+    if not columns.names_that(_has_dot) and not any(
+        _has_dot(each.name) for each in walk_fields(columns.nested)
     ):
         return
     seen: dict[str, tuple[str, ...]] = {}
@@ -323,7 +328,8 @@ class SchemaTransition(Struct, frozen=True):
         """
         later = tuple(columns)
         ids = {each.id for each in later}
-        earlier = (each for each in self.before.fields if each.id in ids)
+        there = column_index_of(self.before.fields).by_id
+        earlier = [there[each] for each in ids if each in there]
         before = {each.field.id: each for each in type_places(earlier) if each.field}
         for place in type_places(later):
             if place.field is None or (only is not None and place.field.id not in only):

@@ -20,7 +20,7 @@ from ledger import (
     Schema,
 )
 from ledger.model import type_to_wire
-from ledger.model.schema import column_index_of
+from ledger.model.column_index import column_index_of
 from ledger.model.types import ArrayType, DataType, IntType, MapType, RowType
 from ledger.state import TableStream
 from tests.thorough import examples

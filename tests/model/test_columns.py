@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import ledger
 from ledger import AddColumn, DataField, Schema
 from ledger.model import type_to_wire
-from ledger.model.schema import column_index_of, reuse_indexed_columns
+from ledger.model.column_index import column_index_of, reuse_indexed_columns
 from ledger.model.types import ArrayType, DataType, IntType, MapType, VarCharType, walk_ids
 
 TYPES: tuple[DataType, ...] = (IntType(), IntType(nullable=False), ArrayType(IntType()))
