@@ -28,6 +28,7 @@ from ledger.decide.table_options import (
     split_option_columns,
 )
 from ledger.events.schema import RenameColumn, SchemaEvent, SetOption
+from ledger.model.column_index import columns_around
 from ledger.model.errors import ColumnExistsError, InvalidChangeError
 from ledger.model.schema import FieldIdPolicy, Schema
 from ledger.model.types import (
@@ -385,7 +386,8 @@ def check_identifier_fields(
     wanted = tuple(field_ids)
     if not wanted:
         return
-    found = {each.id: (each, above) for each, above in _walk_with_ancestors(columns, ())}
+    around = columns_around(tuple(columns), wanted)
+    found = {each.id: (each, above) for each, above in _walk_with_ancestors(around, ())}
     for field_id in wanted:
         if field_id not in found:
             raise _identifier_removal_error(old_names.get(field_id, f"with id {field_id}"))

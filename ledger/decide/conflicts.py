@@ -251,6 +251,10 @@ def _branch_number(change: CommitSnapshot) -> int:
 class CommitEffects:
     """Index of the effects of one commit; it grows while transactions join the commit.
 
+    Attributes:
+        commit: The commit as it was indexed last.
+        snapshot_keys: The keys of its snapshots.
+
     Args:
         load_files: Returns the files of its snapshots; called only when files are needed.
         usual: Returns the canonical form of a file's path.
@@ -259,6 +263,7 @@ class CommitEffects:
     def __init__(self, load_files: LoadFiles, usual: Callable[[str], str] = str) -> None:
         self._load_files = load_files
         self._usual = usual
+        self.commit: Commit[TableEvent] | None = None
         self._seen: list[Transaction[TableEvent]] = []
         self._events = 0
         # Cells are not needed where only files are added and removed.
@@ -276,6 +281,7 @@ class CommitEffects:
 
     def add_joined_transactions(self, commit: Commit[TableEvent]) -> None:
         """Add the transactions that have joined since."""
+        self.commit = commit
         for transaction in commit.transactions[len(self._seen) :]:
             self._unindexed.append((self._events, transaction))
             for number, event in enumerate(transaction.events, self._events):
@@ -297,7 +303,8 @@ class CommitEffects:
                     own[cell] = EventEffect((number, 0, place), author, event, cell, value)
             for cell, touch in own.items():
                 self._indexed.setdefault(cell, []).append(touch)
-        self._unindexed.clear()
+        if self._unindexed:
+            self._unindexed.clear()
         return self._indexed
 
     def first(
@@ -305,7 +312,8 @@ class CommitEffects:
     ) -> EventEffect | None:
         """Return the first effect that contradicts a writer's claims or conditions on files."""
         first = None
-        if claimed:
+        # Most writers change other cells.
+        if claimed and not self._cell_effects().keys().isdisjoint(claimed):
             first = min(self._contradictions(claimed, state), key=_ORDER, default=None)
         if wanted is None:
             return first
@@ -389,6 +397,8 @@ class RecentlyTouched:
     def effects_of(self, commit: Commit[TableEvent]) -> CommitEffects:
         """Return the index of a commit, which may have grown since the last call."""
         found = self._kept.get(commit.version)
+        if found is not None and found.commit is commit:
+            return found
         if found is None or not found.is_extended_by(commit):
             found = self._kept[commit.version] = CommitEffects(self._load_files, self.named.usual)
             if len(self._kept) > _MOST_KEPT:

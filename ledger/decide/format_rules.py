@@ -20,7 +20,7 @@ from msgspec import Struct
 from ledger.decide.commit_policies import OWNERS, RULE_OPTIONS
 from ledger.decide.table_options import PERSONAL_OPTION
 from ledger.events.table import FormatRulesRaised
-from ledger.model.column_index import column_index_of
+from ledger.model.column_index import column_index_of, columns_around
 from ledger.model.errors import FormatError, InvalidChangeError
 from ledger.model.file_change import FileChange
 from ledger.model.iceberg_layout import PartitionField, PartitionSpec, SortField, SortOrder
@@ -194,7 +194,8 @@ def source_problems(schema: Schema, spec: PartitionSpec, order: SortOrder) -> It
             for each in order.fields
         ),
     ]
-    places = {each.field.id: each for each in type_places(schema.fields) if each.field}
+    around = columns_around(schema.fields, [each.source_id for each, _, _ in used])
+    places = {each.field.id: each for each in type_places(around) if each.field}
     for each, what, instead in used:
         place = places.get(each.source_id)
         if each.transform == "void":

@@ -19,7 +19,7 @@ from msgspec.structs import force_setattr
 from ledger.decide.column_draft import is_blob
 from ledger.decide.errors import argument_error
 from ledger.decide.table_options import TableOptions
-from ledger.model.column_index import NameTest, column_index_of
+from ledger.model.column_index import NameFilter, column_index_of
 from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import Schema
 from ledger.model.types import DataField, DataType, parts_of
@@ -54,9 +54,9 @@ class SchemaCandidate:
             return ()
         return tuple([each for each in self.schema.fields if each.type.root in UNUSUAL_ROOTS])
 
-    def names_that(self, test: NameTest) -> tuple[str, ...]:
-        """Return the column names that pass a test; cached."""
-        return column_index_of(self.schema.fields).names_that(test)
+    def names_by(self, select: NameFilter) -> tuple[str, ...]:
+        """Return the column names that a filter selects; cached."""
+        return column_index_of(self.schema.fields).names_by(select)
 
     @property
     def columns(self) -> Mapping[str, DataField]:

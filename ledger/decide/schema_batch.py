@@ -43,9 +43,10 @@ from ledger.events.schema import (
 )
 from ledger.model import arguments as its
 from ledger.model.arguments import validate_arguments
-from ledger.model.column_index import column_index_of
-from ledger.model.schema import Schema, highest_field_id, paths_of
-from ledger.state.columns import PastOf, dotted
+from ledger.model.column_index import column_index_of, columns_around
+from ledger.model.schema import Schema, highest_field_id
+from ledger.model.types import type_places
+from ledger.state.columns import PastOf
 from ledger.state.declared_formats import PAIMON_RULES, Rules
 
 __all__ = ["ChangeAnchor", "Decision", "decide_schema", "resolve_schema"]
@@ -97,12 +98,13 @@ def decide_schema(
         >>> decided.events[0].field_id, decided.schema.names
         (1, ('id', 'name'))
     """
-    decision = resolve_schema(
+    draft, decided = resolve_schema(
         schema, changes, has_snapshots=has_snapshots, anchors=anchors, rules=rules, past=past
     )
-    result = decision.schema
+    result = draft.freeze()
     if result.identifier_field_ids:
-        old_names = {field_id: dotted(path) for path, field_id in paths_of(schema)}
+        around = columns_around(schema.fields, result.identifier_field_ids)
+        old_names = {each.field.id: each.name for each in type_places(around) if each.field}
         check_identifier_fields(result.fields, result.identifier_field_ids, old_names)
     SCHEMA_ID.check(result.id, "the table")
     check_column_ids(
@@ -112,7 +114,7 @@ def decide_schema(
         new=range(schema.highest_field_id + 1, result.highest_field_id + 1),
     )
     validate_schema(result, rules)
-    return decision
+    return Decision(tuple(draft.events), decided, result)
 
 
 def resolve_schema(
@@ -123,8 +125,8 @@ def resolve_schema(
     anchors: Sequence[ChangeAnchor] | None = None,
     rules: Rules = PAIMON_RULES,
     past: PastOf | None = None,
-) -> Decision:
-    """Resolve the columns and options that changes mean, as `decide_schema` does.
+) -> tuple[SchemaDraft, tuple[ChangeAnchor, ...]]:
+    """Return the draft of what changes mean, as for `decide_schema`, and one anchor a change.
 
     The resulting schema is not validated as a whole.
 
@@ -142,7 +144,7 @@ def resolve_schema(
         decided = _rebase_changes(draft, changes, anchors)
     _apply_renames_to_options(draft)
     _resolve_key_options(draft)
-    return Decision(tuple(draft.events), tuple(decided), draft.freeze())
+    return draft, tuple(decided)
 
 
 def _rebase_changes(

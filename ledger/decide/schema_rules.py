@@ -6,6 +6,7 @@ Paimon's SchemaValidation.
 
 from __future__ import annotations
 
+from itertools import filterfalse
 from typing import Final
 
 from ledger.decide.engine_rules import (
@@ -119,12 +120,14 @@ def _option_number(options: TableOptions, key: str) -> object:
     return options.number(key, 0)
 
 
-def _is_reserved(name: str) -> bool:
-    return name in SYSTEM_NAMES or name.startswith(KEY_NAME_PREFIX)
+def _reserved_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    # Hardly any table has such names; the candidates are checked one by one.
+    is_clean = SYSTEM_NAMES.isdisjoint(names) and KEY_NAME_PREFIX not in "\n".join(names)
+    return () if is_clean else names
 
 
-def _is_blank(name: str) -> bool:
-    return not name.strip()
+def _blank_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(filterfalse(str.strip, names))
 
 
 def _check_retention(candidate: SchemaCandidate) -> None:
@@ -587,7 +590,7 @@ _MANIFEST_SORT = is_switch_on("manifest-sort.enabled")
 _SORT_FIELD = "manifest-sort.partition-field"
 
 _BLANK_NAMES = RefuseWhen(
-    (SchemaCondition(lambda c: bool(c.names_that(_is_blank))),),
+    (SchemaCondition(lambda c: bool(c.names_by(_blank_names))),),
     argument_error,
     "a column has a blank name; give it one",
 )
@@ -665,7 +668,7 @@ ROWS: tuple[SchemaRule, ...] = (
     FunctionRule(check_file_format_types, rule_option_keys("file.format")),
     FunctionRule(check_avro_level_timestamps, rule_option_keys("file.format.per.level")),
     ForEachColumn(
-        ColumnNamesGetter(lambda c: c.names_that(_is_reserved)),
+        ColumnNamesGetter(lambda c: c.names_by(_reserved_names)),
         (
             RefuseColumnName(
                 lambda _c, name: name in SYSTEM_NAMES,

@@ -52,7 +52,7 @@ from ledger.decide.name_mapping import (
 )
 from ledger.decide.operation import DecisionContext, LayoutOperation, StateOperation
 from ledger.decide.operations import BY_ASKED, operation
-from ledger.decide.schema_batch import Decision, decide_schema, resolve_schema
+from ledger.decide.schema_batch import decide_schema, resolve_schema
 from ledger.decide.snapshots import is_read_by_name
 from ledger.decide.table_options import PERSONAL_OPTION, refuse_invalid_marks
 from ledger.events import TableEvent
@@ -210,32 +210,12 @@ class PendingTableChanges:
         Raises:
             InvalidChangeError: A rule forbids a change.
         """
-        return self._decide_with(decide_schema, state, rules_of, history)
-
-    def resolve(self, state: TableState, rules_of: RulesOf, history: History) -> TableDecision:
-        """Resolve what the changes mean on a state; only `decide` validates the whole."""
-        return self._decide_with(resolve_schema, state, rules_of, history)
-
-    def _decide_with(
-        self,
-        decide: Callable[..., Decision],
-        state: TableState,
-        rules_of: RulesOf,
-        history: History,
-    ) -> TableDecision:
         schema = state.schema
         schema_events: tuple[SchemaEvent, ...] = ()
         wished = _options_after(schema.options, self.schema)
         rules = rules_of(wished)
         if self.schema:
-            decision = decide(
-                schema,
-                self.schema,
-                has_snapshots=state.snapshot is not None,
-                anchors=self.anchors,
-                rules=rules,
-                past=partial(history.columns, state),
-            )
+            decision = decide_schema(schema, self.schema, **self._context(state, rules, history))
             # The first decision's anchors stay: its ids are those that the writer meant.
             self.anchors = self.anchors or decision.anchors
             schema_events = decision.events
@@ -247,6 +227,34 @@ class PendingTableChanges:
         layout = layout_before_changes(state, schema, schema_events)
         events = (*schema_events, *self._layout.decide(layout, schema, rules))
         return TableDecision(events, Batch(state, schema, layout, rules, history))
+
+    def resolve(
+        self, state: TableState, rules_of: RulesOf, history: History
+    ) -> tuple[SchemaEvent | LayoutEvent, ...]:
+        """Return the events that the changes mean on a state; only `decide` validates them."""
+        schema = state.schema
+        schema_events: tuple[SchemaEvent, ...] = ()
+        rules = rules_of(_options_after(schema.options, self.schema))
+        if self.schema:
+            draft, anchors = resolve_schema(
+                schema, self.schema, **self._context(state, rules, history)
+            )
+            self.anchors = self.anchors or anchors
+            schema_events = tuple(draft.events)
+            if not self._layout:
+                return schema_events
+            if schema_events:
+                schema = draft.freeze()
+        layout = layout_before_changes(state, schema, schema_events)
+        return (*schema_events, *self._layout.decide(layout, schema, rules))
+
+    def _context(self, state: TableState, rules: Rules, history: History) -> dict[str, Any]:
+        return {
+            "has_snapshots": state.snapshot is not None,
+            "anchors": self.anchors,
+            "rules": rules,
+            "past": partial(history.columns, state),
+        }
 
 
 class EventFunctionIntent(Struct, frozen=True):
@@ -456,8 +464,8 @@ class TableIntent:
         self._refuse_by_owner(base)
         if not self._pending_changes:
             return ()
-        rules = partial(self._parse_rules, base)
-        return self._pending_changes.resolve(base, rules, self._history).events
+        rules = partial(Rules.of, allow_incompatible=self._allows_incompatible)
+        return self._pending_changes.resolve(base, rules, self._history)
 
     def _decide_anew(self, base: TableState) -> tuple[TableEvent, ...] | AlreadyCommitted:
         # As if it had not been decided before.
@@ -594,7 +602,9 @@ class TableIntent:
         for commit in winners if cells or wanted is not None else ():
             if self._spared.get(commit.version) is commit:
                 continue
-            remaining_conditions = self._touched.remaining_conditions(wanted, commit)
+            remaining_conditions = None
+            if wanted is not None:
+                remaining_conditions = self._touched.remaining_conditions(wanted, commit)
             if remaining_conditions is None and not cells:
                 continue
             touch = self._touched.effects_of(commit).first(cells, remaining_conditions, state)

@@ -7,7 +7,7 @@ the order in which they were submitted. The outcome of a create is never guessed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import groupby
 from typing import Any, Generic, TypeVar, assert_never
@@ -240,9 +240,9 @@ class RecentCommitCache(Generic[E]):
     def __init__(self) -> None:
         self._by_version: dict[int, Commit[E]] = {}
 
-    def keep(self, commit: Commit[E]) -> None:
-        """Add a commit of the log, and evict the oldest one."""
-        self._by_version[commit.version] = commit
+    def keep(self, commits: Sequence[Commit[E]]) -> None:
+        """Add commits of the log, and evict the oldest ones."""
+        self._by_version |= {each.version: each for each in commits[-MOST_KEPT:]}
         for version in sorted(self._by_version)[:-MOST_KEPT]:
             del self._by_version[version]
 
@@ -270,14 +270,11 @@ class WinningCommits(Generic[E]):
         head = self._log.head
         return head.state.version if head else -1
 
-    def add_commits(self, commits: Iterable[Commit[E]]) -> None:
+    def add_commits(self, commits: Sequence[Commit[E]]) -> None:
         """Add commits that were read already."""
-        for each in commits:
-            self._record_commit(each)
-
-    def _record_commit(self, commit: Commit[E]) -> None:
-        self._commits[commit.version] = commit
-        self._kept.keep(commit)
+        if commits:
+            self._commits |= {each.version: each for each in commits}
+            self._kept.keep(commits)
 
     def commits_since(self, base: int | None, last: int | None = None) -> list[Commit[E]]:
         """Return the commits after `base`, oldest first.
@@ -292,8 +289,8 @@ class WinningCommits(Generic[E]):
             return []
         missing = [each for each in wanted if not self._has_commit(each)]
         if missing:
-            for read in self._log.commits_via_cache(missing[0], missing[-1]):
-                self._record_commit(read.commit)
+            found = self._log.commits_via_cache(missing[0], missing[-1])
+            self.add_commits([each.commit for each in found])
         return [self._commits[version] for version in wanted]
 
     def _has_commit(self, version: int) -> bool:
@@ -502,7 +499,7 @@ class Appender(Generic[S, E]):
                                 request, proposal.commit
                             ),
                         )
-                self._kept.keep(proposal.commit)
+                self._kept.keep([proposal.commit])
             case LostRace():
                 for each in batch:
                     self._answer_from_lookup(

@@ -5,7 +5,7 @@ Long ranges are read from sealed segments, short ones and the newest commits fro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count, islice, repeat
 from typing import Any, Generic, TypeVar
 
@@ -155,6 +155,10 @@ class Reader(Generic[E]):
 
         The file is None where it is missing, the digest empty where it is not computed yet.
         """
+        if last is None:
+            newest = self._read_commit_files(version, version + _FIRST_CHUNK - 1)
+            yield from zip(count(version), newest, repeat(""), strict=False)
+            version += _FIRST_CHUNK
         for first, found in self._runs(version, last):
             if isinstance(found, TrustedBodies):
                 yield from zip(count(first), found.bodies, found.digests, strict=False)
@@ -165,9 +169,6 @@ class Reader(Generic[E]):
         self, version: int, last: int | None
     ) -> Iterator[tuple[int, TrustedBodies | Iterator[bytes | None]]]:
         """Yield runs of commit files from `version` on, each with its first version."""
-        if last is None:
-            yield version, self._read_commit_files(version, version + _FIRST_CHUNK - 1)
-            version += _FIRST_CHUNK
         parts = split_at_segments(version, last)
         # Where the end of the log is not known, read ahead more each time.
         ahead = 1 if last is None else AHEAD
@@ -180,8 +181,12 @@ class Reader(Generic[E]):
         wanted = range(first, last + 1)
         kept = {} if self._newest is None else self._newest.among(wanted)
         if not kept:
-            yield from self._store.read_many(CommitKeys(self._layout, wanted))
-            return
+            return self._store.read_many(CommitKeys(self._layout, wanted))
+        return self._read_missing_files(wanted, kept)
+
+    def _read_missing_files(
+        self, wanted: range, kept: Mapping[int, bytes]
+    ) -> Iterator[bytes | None]:
         missing = [each for each in wanted if each not in kept]
         found = self._store.read_many(CommitKeys(self._layout, missing))
         for version in wanted:

@@ -6,16 +6,19 @@ index extends that of the columns before, and no column is looked at again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from ledger.model.types import DataField, walk_ids
 
-NameTest = Callable[[str], bool]
-"""A test of one column name; the same function object each time, since answers are kept by it."""
+NameFilter = Callable[[tuple[str, ...]], tuple[str, ...]]
+"""Function that returns those of some column names that it is about, each judged by itself."""
 
 _KEPT: Final = 4
 """Number of cached column indexes: before and after a change, for two tables or states."""
+
+_FEW: Final = 8
+"""Number of columns that are compared in any case."""
 
 
 class ColumnIndex:
@@ -44,7 +47,7 @@ class ColumnIndex:
         self._names: tuple[str, ...] | None = None
         self._nested_at: tuple[int, ...] | None = None
         self._roots: frozenset[str] | None = None
-        self._passed: dict[NameTest, tuple[str, ...]] = {}
+        self._passed: dict[NameFilter, tuple[str, ...]] = {}
 
     def extended_to(self, fields: tuple[DataField, ...]) -> ColumnIndex:
         """Return the index of columns that begin with these; extends the parts built so far."""
@@ -55,28 +58,28 @@ class ColumnIndex:
         if there is None or len(by_id) < len(added) or not there.keys().isdisjoint(by_id):
             # An id that occurs twice hides the earlier column.
             return index
-        by_name = {each.name: each for each in added}
+        names = tuple([each.name for each in added])
         index._by_id = {**there, **by_id}
         if self._ids is not None:
-            index._ids = {**self._ids, **{each.name: each.id for each in added}}
+            index._ids = {**self._ids, **dict(zip(names, by_id, strict=True))}
         if self._by_name is not None:
-            index._by_name = {**self._by_name, **by_name}
+            index._by_name = {**self._by_name, **dict(zip(names, added, strict=True))}
         if self._names is not None:
-            index._names = (*self._names, *[each.name for each in added])
+            index._names = self._names + names
         if self._roots is not None:
             index._roots = self._roots.union([each.type.root for each in added])
         if self._nested_at is not None:
             nested = [place for place, each in enumerate(added, first) if each.type.depth]
             index._nested_at = (*self._nested_at, *nested)
-        for test, passed in self._passed.items():
-            index._passed[test] = (*passed, *[each.name for each in added if test(each.name)])
+        for select, passed in self._passed.items():
+            index._passed[select] = passed + select(names)
         return index
 
-    def names_that(self, test: NameTest) -> tuple[str, ...]:
-        """Return the column names that pass a test, in order; cached."""
-        found = self._passed.get(test)
+    def names_by(self, select: NameFilter) -> tuple[str, ...]:
+        """Return the column names that a filter selects, in order; cached by the function."""
+        found = self._passed.get(select)
         if found is None:
-            found = self._passed[test] = tuple(filter(test, self.names))
+            found = self._passed[select] = select(self.names)
         return found
 
     @property
@@ -132,12 +135,18 @@ class ColumnIndex:
         count = len(self.fields)
         if not count or count > len(fields):
             return False
-        # Tuples compare identities first. Equality of types ignores the ids inside.
-        if self.fields != (fields if count == len(fields) else fields[:count]):
+        mine, last = self.fields, count - 1
+        if count > _FEW and mine[0] is not fields[0] and mine[last] is not fields[last]:
+            # Of another table or handle, whose columns are equal at best: comparing those takes as
+            # long as an index, and comparing the same objects next to nothing.
             return False
+        if mine != (fields if count == len(fields) else fields[:count]):
+            return False
+        # Equality of types ignores the ids inside.
         return not self.nested_at or all(
-            mine is theirs or [*walk_ids(mine.type)] == [*walk_ids(theirs.type)]
-            for mine, theirs in ((self.fields[each], fields[each]) for each in self.nested_at)
+            mine[each] is fields[each]
+            or [*walk_ids(mine[each].type)] == [*walk_ids(fields[each].type)]
+            for each in self.nested_at
         )
 
 
@@ -184,3 +193,24 @@ def reuse_indexed_columns(fields: tuple[DataField, ...]) -> tuple[DataField, ...
         if len(each.fields) == len(fields) and each.is_start_of(fields):
             return each.fields
     return fields
+
+
+def columns_around(
+    fields: tuple[DataField, ...], field_ids: Iterable[int]
+) -> tuple[DataField, ...]:
+    """Return the columns that have some ids; if one is none's, those that may have it inside, too.
+
+    For rules about few fields of a wide table.
+
+    Example:
+        >>> from ledger.model.types import IntType, RowType
+        >>> row = RowType((DataField(2, "x", IntType()),))
+        >>> fields = (DataField(0, "a", IntType()), DataField(1, "b", row))
+        >>> [[each.name for each in columns_around(fields, ids)] for ids in ([0], [0, 2])]
+        [['a'], ['a', 'b']]
+    """
+    index, wanted = column_index_of(fields), set(field_ids)
+    found = {each: index.by_id[each] for each in wanted if each in index.by_id}
+    if len(found) < len(wanted):
+        found |= {each.id: each for each in index.nested}
+    return tuple(found.values())

@@ -25,6 +25,7 @@ from ledger.decide.format_rules import (
     new_problems,
     refused_retyping,
 )
+from ledger.model.column_index import column_index_of
 from ledger.model.errors import UnsupportedError
 from ledger.model.file_change import FileChange
 from ledger.model.iceberg_layout import PartitionSpec, SomeSpecs, spec_by_id
@@ -318,7 +319,9 @@ def column_problems(columns: Iterable[DataField]) -> Iterator[Refusal]:
 def name_problems(schema: Schema) -> Iterator[Refusal]:
     """Yield the names of one struct that differ only in case."""
     seen: dict[tuple[object, ...], str] = {}
-    for place in type_places(schema.fields):
+    index = column_index_of(schema.fields)
+    is_clean = len(set(map(str.casefold, index.names))) == len(index.names)
+    for place in type_places(index.nested if is_clean else schema.fields):
         if place.field is None:
             continue
         name = place.path[-1]
@@ -398,8 +401,11 @@ class SchemaStep:
             columns: Columns of the later schema.
             only: The ids of the fields to check in them; None for all.
         """
-        before = {each.field.id: each for each in type_places(self.before.fields) if each.field}
-        for place in type_places(columns):
+        later = tuple(columns)
+        there = column_index_of(self.before.fields).by_id
+        earlier = [there[each.id] for each in later if each.id in there]
+        before = {each.field.id: each for each in type_places(earlier) if each.field}
+        for place in type_places(later):
             if place.field is None or (only is not None and place.field.id not in only):
                 continue
             old = before.get(place.field.id)

@@ -35,7 +35,7 @@ from ledger.decide.format_rules import (
 )
 from ledger.decide.name_mapping import NAME_MAPPING, misleading_name
 from ledger.decide.snapshots import is_read_by_name
-from ledger.model.column_index import column_index_of
+from ledger.model.column_index import column_index_of, columns_around
 from ledger.model.errors import InvalidChangeError, InvalidInputError, UnsupportedError
 from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.iceberg_layout import (
@@ -138,15 +138,15 @@ def _default_problems(
         yield Refusal(what, f"{column.type.root} has no default but NULL", "leave the default out")
 
 
-def _has_dot(name: str) -> bool:
-    return "." in name
+def _names_with_dots(names: tuple[str, ...]) -> tuple[str, ...]:
+    return names if "." in "\n".join(names) else ()
 
 
 def name_problems(schema: Schema) -> Iterator[Refusal]:
     """Yield the full names shared by two places of a schema, as a dot in a name can cause."""
     columns = column_index_of(schema.fields)
-    if not columns.names_that(_has_dot) and not any(
-        _has_dot(each.name) for each in walk_fields(columns.nested)
+    if not columns.names_by(_names_with_dots) and not any(
+        "." in each.name for each in walk_fields(columns.nested)
     ):
         return
     seen: dict[str, tuple[str, ...]] = {}
@@ -220,7 +220,10 @@ def source_problems(schema: Schema, spec: PartitionSpec, order: SortOrder) -> It
     """Yield the fields of the default spec and order whose column was dropped or does not fit."""
     if not spec.fields and not order.fields:
         return
-    places = {each.field.id: each for each in type_places(schema.fields) if each.field}
+    sources = [each.source_id for each in spec.fields]
+    sources += [each.source_id for each in order.fields]
+    around = columns_around(schema.fields, sources)
+    places = {each.field.id: each for each in type_places(around) if each.field}
     for each in spec.fields:
         if each.transform != "void":
             yield from _source_problem(
@@ -246,11 +249,16 @@ def spec_name_problems(schema: Schema, specs: Iterable[PartitionSpec]) -> Iterat
     fields = {(each.name, each.source_id): each for spec in specs for each in spec.fields}
     if not fields:
         return
-    places = tuple(type_places(schema.fields))
+    index = column_index_of(schema.fields)
+    # The columns of these names, and those with members, which have names with dots.
+    columns = {name: index.by_name[name] for name, _ in fields if name in index.by_name}
+    columns |= {each.name: each for each in index.nested}
+    places = tuple(type_places(columns.values()))
     by_name = {name: each for each in places for name in _short_names(each)}
     by_name |= {each.name: each for each in places}
     named = {name: each.field.id if each.field else None for name, each in by_name.items()}
-    there = set(named.values())
+    around = columns_around(schema.fields, [source_id for _, source_id in fields])
+    there = {each.field.id for each in type_places(around) if each.field}
     for each in fields.values():
         if each.source_id in there and named.get(each.name, each.source_id) != each.source_id:
             yield Refusal(

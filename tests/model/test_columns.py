@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import ledger
 from ledger import AddColumn, DataField, Schema
 from ledger.model import type_to_wire
-from ledger.model.column_index import column_index_of, reuse_indexed_columns
+from ledger.model.column_index import ColumnIndex, column_index_of, reuse_indexed_columns
 from ledger.model.types import ArrayType, DataType, IntType, MapType, VarCharType, walk_ids
 
 TYPES: tuple[DataType, ...] = (IntType(), IntType(nullable=False), ArrayType(IntType()))
@@ -45,6 +45,29 @@ def test_what_is_found_is_of_the_columns_that_were_asked_about(
         assert dict(found.by_id) == by_id
         assert dict(found.ids) == {each.name: each.id for each in by_id.values()}
         assert dict(found.by_name) == {each.name: each for each in fields}
+
+
+def not_wide(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(each for each in names if not each.startswith("wide"))
+
+
+def parts(index: ColumnIndex) -> list[object]:
+    mappings = [dict(each) for each in (index.by_id, index.ids, index.by_name)]
+    orders = [list(each) for each in (index.by_id, index.ids, index.by_name)]
+    rest = [index.names, index.roots, index.nested, index.names_by(not_wide)]
+    return [*mappings, *orders, *rest]
+
+
+@given(columns, st.lists(columns, min_size=1, max_size=4), st.sampled_from([0, 12]))
+def test_columns_added_at_the_end_are_indexed_as_if_all_were_new(
+    first: tuple[DataField, ...], added: list[tuple[DataField, ...]], width: int
+) -> None:
+    wide = tuple(DataField(100 + nth, f"wide{nth}", IntType()) for nth in range(width))
+    fields = (*wide, *first)
+    for more in added:
+        parts(column_index_of(fields))
+        fields = (*fields, *more)
+        assert parts(column_index_of(fields)) == parts(ColumnIndex(fields))
 
 
 nested = st.builds(
