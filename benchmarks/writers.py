@@ -320,17 +320,23 @@ def _try_change(writer: Writer, change: Callable[[str], object], name: str) -> i
 
 
 def main(
-    *, size: int = 100, seconds: float = 20.0, workdir: Path = WORKDIR, output: Output = "text"
+    *,
+    processes: tuple[int, ...] = PROCESSES,
+    size: int = 100,
+    seconds: float = 20.0,
+    workdir: Path = WORKDIR,
+    output: Output = "text",
 ) -> None:
     """Let 1, 2, 4 and 8 processes change one table of each library.
 
     Args:
+        processes: Numbers of processes.
         size: Changes of each process.
         seconds: Time after which no process begins a change.
         workdir: The folder whose file system is measured.
         output: text or json.
     """
-    show(run(workdir, size=size, seconds=seconds), output)
+    show(run(workdir, size=size, processes=processes, seconds=seconds), output)
 
 
 if __name__ == "__main__":
