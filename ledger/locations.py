@@ -288,6 +288,17 @@ class FileNames:
                 return relative, *(each + relative for each in self._folders)
         return _equivalent_urls(place, self._base)
 
+    def by_spelling(self, paths: Sequence[str]) -> dict[str, str]:
+        """Return the files of some paths by every text that names them; see `spellings`.
+
+        Example:
+            >>> [*FileNames("file:///lake/t").by_spelling(["a"])]
+            ['a', 'file:///lake/t/a', '/lake/t/a', 'file:/lake/t/a']
+        """
+        if not self.are_canonical(paths):
+            return {name: path for path in paths for name in self.spellings(path)}
+        return {folder + path: path for folder in ("", *self._folders) for path in paths}
+
     def usual(self, path: str) -> str:
         """Return the canonical name of a file; one text per file.
 
@@ -319,6 +330,19 @@ class FileNames:
             (True, False)
         """
         return _is_surely_canonical("/".join(paths))
+
+    def check_all(self, paths: Sequence[str]) -> None:
+        """Reject paths that different readers resolve to different files; see `check`.
+
+        Raises:
+            InvalidChangeError: As `check`, of the first such path.
+
+        Example:
+            >>> FileNames("s3://lake/t").check_all(["a", "s3://lake/b"])
+        """
+        if not (self._base.family and self.are_canonical(paths)):
+            for each in paths:
+                self.check(each)
 
     def check(self, path: str) -> None:
         """Reject a path that different readers resolve to different files.
@@ -365,6 +389,16 @@ def _path_below(path: str, folder: str) -> str:
 def _has_plain_segments(path: str) -> bool:
     """Return whether no segment of a relative path is empty, `.` or `..`."""
     return _ODD.isdisjoint(path.split("/"))
+
+
+def is_plain_relative(path: str) -> bool:
+    """Return whether a path is clearly below its folder and no URL; False means unknown.
+
+    Example:
+        >>> [*map(is_plain_relative, ("a/b", "a//b", "a/../b", "s3://a", "/a", ""))]
+        [True, False, False, False, False, False]
+    """
+    return _is_surely_canonical(path) and "\\" not in path and "\0" not in path
 
 
 def _is_surely_canonical(path: str) -> bool:

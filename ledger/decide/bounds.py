@@ -295,13 +295,35 @@ def check_numbers(record: object, subject: str) -> None:
             bound.check(value, subject)
 
 
-def check_file_numbers(file: FileChange) -> None:
-    """Reject a file with a number out of its bounds.
+def check_numbers_of_files(files: Sequence[FileChange]) -> None:
+    """Reject files with a number out of its bounds.
 
     Raises:
-        InvalidChangeError: ILLEGAL_ARGUMENT.
+        InvalidChangeError: ILLEGAL_ARGUMENT, of the first such file.
     """
-    check_numbers(file, f"file {file.path}")
+    do_fit = all(
+        _all_fit([*map(attrgetter(name), files)], bound)
+        for name, bound in NUMBERS[FileChange].items()
+    )
+    for each in files:
+        if not do_fit:
+            check_numbers(each, f"file {each.path}")
+        _check_nested_numbers(each)
+
+
+_NUMBER_OR_NONE = frozenset({int, type(None), type(UNSET)})
+
+
+def _all_fit(values: Sequence[Any], bound: Bound) -> bool:
+    """Return whether all values are within the bounds, by a quick check; False means unknown."""
+    if not _NUMBER_OR_NONE.issuperset(map(type, values)):
+        return False
+    # Most columns have few distinct values.
+    found = {*values} - {None, UNSET}
+    return not found or (bound.least <= min(found) and max(found) <= bound.most)
+
+
+def _check_nested_numbers(file: FileChange) -> None:
     ids: Any = file.equality_ids
     for field_id in ids if isinstance(ids, tuple) else ():
         FIELD_ID.check(field_id, f"file {file.path}")

@@ -15,8 +15,8 @@ from attrs import evolve
 from msgspec import UNSET, Raw, UnsetType
 
 from ledger.decide.bounds import (
-    check_file_numbers,
     check_numbers,
+    check_numbers_of_files,
     check_partition_values,
     check_snapshot_facts,
     check_sum_bounds,
@@ -47,11 +47,11 @@ from ledger.events.snapshots import (
     TagDeleted,
     TagReplaced,
 )
-from ledger.locations import is_absolute, may_escape_folder
+from ledger.locations import is_absolute, is_plain_relative, may_escape_folder
 from ledger.model.attempt_files import COMMITTABLE_MILLIS, row_file_millis
 from ledger.model.credentials import carries_credentials, credentials_error_text
 from ledger.model.errors import AlreadyExistsError, InvalidChangeError, NotFoundError
-from ledger.model.file_change import FileChange, inline_files
+from ledger.model.file_change import FileChange, has_rare_facts, inline_files
 from ledger.model.iceberg_layout import spec_of_id
 from ledger.model.iceberg_objects import PartitionStatisticsFile
 from ledger.model.messages import excerpt, moment
@@ -77,6 +77,8 @@ def check_file_references(
     Raises:
         InvalidChangeError: It does.
     """
+    if file.content == "data" and not has_rare_facts([file]):
+        return
     for problem in (
         _sort_order_problem(state, file),
         _equality_ids_problem(state, file),
@@ -344,10 +346,11 @@ def _check_file_changes(state: TableState, change: SnapshotChange, schema_id: in
     widths = {each.spec_id: len(each.fields) for each in there if each is not None}
     newest_id = state.origin.highest_schema_id(schema_id)
     seen: set[str] = set()
+    if isinstance(change, CommitSnapshot):
+        check_numbers_of_files([each for each in change.files if each.kind == "ADD"])
     for each in change.files:
         if each.kind == "ADD" and isinstance(change, CommitSnapshot):
             # What goes, or comes back, is as it once came.
-            check_file_numbers(each)
             check_file_references(state, each, check_file_path)
             check_file_path(each.path)
             _refuse_stale_file(each, state.time_millis)
@@ -389,6 +392,8 @@ def check_file_path(path: str) -> None:
     Raises:
         InvalidChangeError: It is or does, or it is half a URL.
     """
+    if is_plain_relative(path):
+        return
     if carries_credentials(path):
         raise InvalidChangeError(f"file path {credentials_error_text(path)}")
     if is_absolute(path) and may_escape_folder(path):

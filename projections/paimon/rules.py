@@ -6,7 +6,7 @@ Source: Paimon's DataFileMeta and ManifestEntry, and how its readers find a file
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
@@ -70,11 +70,14 @@ class FileRules:
 
     def problems(self, files: Iterable[FileChange]) -> Iterator[Refusal]:
         """Yield what Paimon cannot express of added files; deleted files are not validated."""
-        for each in files:
-            if each.kind == "ADD":
-                yield from _file_name_problems(each)
+        added = [each for each in files if each.kind == "ADD"]
+        are_sound = _numbers_are_sound(added)
+        for each in added:
+            yield from _file_name_problems(each)
+            if not are_sound:
                 yield from _number_problems(each)
-                yield from self._partition_problems(each)
+            yield from _null_count_problems(each)
+            yield from self._partition_problems(each)
 
     def _partition_problems(self, file: FileChange) -> Iterator[Refusal]:
         # Many files share a partition; without their types, 1 and True would be one key.
@@ -157,6 +160,18 @@ def _file_name_problems(file: FileChange) -> Iterator[Refusal]:
         yield _file_refusal(file, rule, "rename it")
 
 
+def _numbers_are_sound(files: Sequence[FileChange]) -> bool:
+    """Return whether no number of some files is a problem; False means unknown."""
+    if {*map(attrgetter("first_row_id"), files)} - {UNSET}:
+        return False
+    for (_, least, most), name in zip(_NUMBERS, NUMBERS[FileChange], strict=True):
+        # Most columns have few distinct values.
+        found: set[Any] = {*map(attrgetter(name), files)} - {UNSET}
+        if found and not (least <= min(found) and max(found) <= most):
+            return False
+    return True
+
+
 def _number_problems(file: FileChange) -> Iterator[Refusal]:
     row_id = file.first_row_id
     last_row = UNSET if isinstance(row_id, UnsetType) else row_id + file.record_count
@@ -165,6 +180,9 @@ def _number_problems(file: FileChange) -> Iterator[Refusal]:
         if number is not UNSET and not least <= number <= most:
             rule = f"a {what} is between {least} and {most}, and this file's is {number}"
             yield _file_refusal(file, rule, "correct it")
+
+
+def _null_count_problems(file: FileChange) -> Iterator[Refusal]:
     nulls = file.null_value_counts
     if not isinstance(nulls, UnsetType) and not all(map(COUNT.holds, nulls.values())):
         rule = f"a count of nulls is between 0 and {COUNT.most}"
