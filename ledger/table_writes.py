@@ -26,7 +26,14 @@ from ledger.engine_writes import BranchRetention, engine_tags_of, engine_writes_
 from ledger.events import TableEvent
 from ledger.events.snapshots import NO_FILES, ChangesReference, ListingEvent, SnapshotCommitted
 from ledger.events.table import OwnerSet, ServingProtocol
-from ledger.files.change_lists import INLINE_LIMIT, commit_files, event_files, store_changes
+from ledger.files.change_lists import (
+    INLINE_LIMIT,
+    commit_files,
+    event_files,
+    store_change_file,
+    write_changes,
+    write_changes_by_path,
+)
 from ledger.files.snapshot_plan import SnapshotPlan
 from ledger.formats import part_if_any
 from ledger.history.older import on_branch, schemas, state_at_snapshot, states_around_transaction
@@ -120,11 +127,18 @@ def write_long_change_list(
     """Write a list of file changes that is too long for a commit to a file; None if it fits."""
     if len(files) <= INLINE_LIMIT:
         return None
+    return _store_long_list(handle, write_changes_by_path(files), len(files))
+
+
+def _store_long_list(handle: TableHandle, body: bytes, count: int) -> ChangesReference:
     # Dated like its commit, which is never earlier than the newest commit.
     head = handle.log.head
     newest = head.state.time_millis if head else 0
     now = max(handle.setting.now_millis(), newest)
-    return store_changes(handle.log.store, handle.log.layout, files, now)
+    reference = store_change_file(handle.log.store, handle.log.layout, body, count, now)
+    # The next commits look their files up in it.
+    handle.live.lists.keep(reference, body)
+    return reference
 
 
 def _find_committed_snapshot(
@@ -592,9 +606,10 @@ def _with_list_file(handle: TableHandle, event: TableEvent) -> TableEvent:
     if not isinstance(event, SnapshotCommitted) or event.changes is not UNSET:
         return event
     files = event_files(handle.log.store, handle.log.layout, event)
-    beside = write_long_change_list(handle, files)
-    if beside is None:
+    if len(files) <= INLINE_LIMIT:
         return event
+    # In the order in which the event's writer has them, such as an engine's.
+    beside = _store_long_list(handle, write_changes(files), len(files))
     return msgspec.structs.replace(event, files=NO_FILES, changes=beside)
 
 

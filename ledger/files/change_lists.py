@@ -6,18 +6,18 @@ import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, chain
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
-from msgspec.structs import astuple
 
 from ledger.events.commit import FORMAT, Commit
 from ledger.events.partitions import PartitionsUpdated
 from ledger.events.snapshots import ChangesReference, ListingEvent
 from ledger.log.codec import unsupported_format_error
 from ledger.log.layout import Layout
-from ledger.model.arrow_types import boolean_array, integer_array, texts
+from ledger.model.arrow_types import boolean_array, integer_array, text_values, texts
 from ledger.model.errors import DamagedLogError, StoreError, UpgradeRequiredError
 from ledger.model.file_change import RARE_FACTS, FileChange, find_unknown_key, inline_files
 from ledger.model.parquet_limits import BoundedParquetFile, open_checked_parquet
@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 _FORMAT_KEY = b"lakeledger.changes"
 _FORMAT = b"%d" % FORMAT
 _FEW_ROWS = 1_000
+_GROUP_ROWS: Final = 2_560
+"""Rows in a row group of a list, which a lookup of one file decodes.
+
+With fewer, opening the list takes longer: the metadata of each row group is checked in Python.
+"""
 
 # Column name to Arrow type; the names are those of FileChange.
 _PLAIN = {
@@ -71,16 +76,31 @@ def to_table(files: Sequence[FileChange]) -> pa.Table:
     """Return file changes as an Arrow table."""
     import pyarrow as pa
 
-    names = FileChange.__struct_fields__
-    columns: list[Sequence[Any]] = [*zip(*map(astuple, files), strict=True)] or [() for _ in names]
     arrays = {
-        name: _column_to_arrow_array(name, column)
-        for name, column in zip(names, columns, strict=True)
+        name: _column_to_arrow_array(name, [*map(attrgetter(name), files)])
+        for name in FileChange.__struct_fields__
     }
-    for name in _RARE:
-        if arrays[name].null_count == len(files):
-            del arrays[name]
-    return pa.table(arrays).replace_schema_metadata({_FORMAT_KEY: _FORMAT})
+    return without_unset_columns(pa.table(arrays)).replace_schema_metadata({_FORMAT_KEY: _FORMAT})
+
+
+def without_unset_columns(table: pa.Table) -> pa.Table:
+    """Return a table without the rare columns that no file sets."""
+    there = {*table.column_names}
+    rare = [name for name in _RARE if name in there]
+    return table.drop_columns([each for each in rare if table[each].null_count == len(table)])
+
+
+def with_written_types(table: pa.Table) -> pa.Table:
+    """Return a table that was read, with the names of nested values that `to_table` gives.
+
+    Raises:
+        pa.ArrowException: A column has another type.
+    """
+    schema = table.schema
+    for place, name in enumerate(table.column_names):
+        if name in _LISTS or name in _MAPS:
+            schema = schema.set(place, schema.field(place).with_type(_optional_arrow_type(name)))
+    return table.cast(schema)
 
 
 def _column_to_arrow_array(name: str, column: Sequence[Any]) -> pa.Array:
@@ -155,13 +175,17 @@ def changes_from_table(table: pa.Table) -> list[FileChange]:
     Raises:
         ValueError: A column is missing.
     """
+    _refuse_missing_columns(table)
     there = set(table.column_names)
-    missing = missing_required_columns(there)
-    if missing:
-        raise ValueError(f"it lacks the columns {missing}")
     names = [each for each in FileChange.__struct_fields__ if each in there]
     columns = (_column_values(table, name) for name in names)
     return [FileChange(**dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
+
+
+def _refuse_missing_columns(table: pa.Table) -> None:
+    missing = missing_required_columns(table.column_names)
+    if missing:
+        raise ValueError(f"it lacks the columns {missing}")
 
 
 def missing_required_columns(names: Collection[str]) -> list[str]:
@@ -228,8 +252,13 @@ def _validity_flags(array: Any) -> list[bool]:
     return present
 
 
-def table_to_parquet(table: pa.Table) -> bytes:
-    """Return a table as the bytes of a Parquet file."""
+def table_to_parquet(table: pa.Table, group_rows: int | None = None) -> bytes:
+    """Return a table as the bytes of a Parquet file.
+
+    Args:
+        table: The table.
+        group_rows: The number of rows in a row group; None: a million.
+    """
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -241,8 +270,16 @@ def table_to_parquet(table: pa.Table) -> bytes:
             table, sink, compression="snappy", use_dictionary=_REPEATED, write_statistics=False
         )
     else:
-        # A dictionary of paths or sizes, which do not repeat, is larger and slower to read.
-        parquet.write_table(table, sink, compression="zstd", use_dictionary=_REPEATED)
+        # A dictionary of paths or sizes, which do not repeat, is larger and slower to read. Lookups
+        # use the statistics of paths only.
+        parquet.write_table(
+            table,
+            sink,
+            compression="zstd",
+            use_dictionary=_REPEATED,
+            row_group_size=group_rows,
+            write_statistics=["path"],
+        )
     return bytes(sink.getvalue())
 
 
@@ -263,7 +300,7 @@ def read_changes_table(
     import pyarrow as pa
 
     try:
-        return _open_changes(body, count, columns).table()
+        return open_changes(body, count, columns).table()
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"they are no Parquet file: {error}") from error
 
@@ -283,15 +320,26 @@ def read_changes_in_batches(body: bytes, columns: Sequence[str], rows: int) -> I
     import pyarrow as pa
 
     try:
-        yield from _open_changes(body, None, columns).tables(rows)
+        yield from open_changes(body, None, columns).tables(rows)
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"they are no Parquet file: {error}") from error
 
 
-def _open_changes(
+def open_changes(
     body: bytes, count: int | None, columns: Sequence[str] | None
 ) -> BoundedParquetFile:
-    """Return a file of file changes whose metadata is checked, before any row is read."""
+    """Return a file of file changes whose metadata is checked, before any row is read.
+
+    Args:
+        body: The bytes.
+        count: The expected number of file changes, if known.
+        columns: The columns to read; None for all.
+
+    Raises:
+        ValueError: The bytes declare no such file, or exceed the limits for its size.
+        UpgradeRequiredError: A newer version wrote them.
+        pa.ArrowException, OSError: They are no Parquet file.
+    """
     file = open_checked_parquet(body, "the list of file changes", columns)
     metadata = file.arrow.metadata
     check_format_version((metadata.metadata or {}).get(_FORMAT_KEY, b""), _NOUN)
@@ -339,35 +387,54 @@ def write_changes(files: Sequence[FileChange]) -> bytes:
     Each attribute is a column. Partition values are a list of JSON scalars, so that text, numbers,
     booleans and NULL stay distinct; an unset attribute is NULL.
     """
-    return table_to_parquet(to_table(files))
+    return table_to_parquet(to_table(files), _GROUP_ROWS)
 
 
-def read_changes(
-    body: bytes, count: int | None = None, paths: Collection[str] | None = None
-) -> tuple[FileChange, ...]:
+def write_changes_by_path(files: Sequence[FileChange]) -> bytes:
+    """Return a list of file changes in the order of paths, in which lookups decode little.
+
+    The files themselves are read in their own order: in another one, most are not in the
+    processor's caches.
+    """
+    import pyarrow as pa
+
+    paths = [each.path for each in files]
+    order = integer_array(sorted(range(len(paths)), key=paths.__getitem__), pa.int64())
+    return table_to_parquet(to_table(files).take(order), _GROUP_ROWS)
+
+
+def read_changes(body: bytes, count: int | None = None) -> tuple[FileChange, ...]:
     """Return the file changes in a change file's bytes; the inverse of `write_changes`.
 
     Args:
         body: The bytes.
         count: The expected number of file changes, if known; checked before rows are read.
-        paths: The paths of the wanted files; None for all.
 
     Raises:
         ValueError: The bytes are not such a file.
         UpgradeRequiredError: A newer version wrote them.
     """
-    table = read_changes_table(body, count)
-    return tuple(changes_from_table(table if paths is None else _rows_of_files(table, paths)))
+    return tuple(changes_from_table(read_changes_table(body, count)))
 
 
-def _rows_of_files(table: pa.Table, paths: Collection[str]) -> pa.Table:
+def rows_of_files(table: pa.Table, paths: Collection[str]) -> pa.Table:
     """Return the rows of some files: the others do not become objects."""
     import pyarrow.compute as pc
 
-    if "path" not in table.column_names:
+    if not len(table):
+        # Arrow's search in an array without memory ends the process.
         return table
-    wanted = texts([*paths])
-    return table.filter(pc.is_in(table["path"], wanted))
+    return table.take(pc.indices_nonzero(pc.is_in(table["path"], texts([*paths]))))
+
+
+def column_texts(table: pa.Table, name: str) -> list[str]:
+    """Return a text column of an Arrow table without nulls.
+
+    Raises:
+        KeyError: The table has no such column.
+        ValueError: The column is not of texts.
+    """
+    return [*chain.from_iterable(map(text_values, table[name].chunks))]
 
 
 def store_changes(
@@ -443,7 +510,7 @@ def change_references(commit: Commit[Any]) -> Iterator[ChangesReference]:
 
 
 def load_changes(
-    store: Store, layout: Layout, reference: ChangesReference, paths: Collection[str] | None = None
+    store: Store, layout: Layout, reference: ChangesReference
 ) -> tuple[FileChange, ...]:
     """Return the file changes in the change file that a commit names; see `event_files`.
 
@@ -453,15 +520,24 @@ def load_changes(
     """
     body = load_change_file(store, layout, reference)
     try:
-        return read_changes(body, reference.count, paths)
+        return read_changes(body, reference.count)
     except ValueError as error:
-        raise _invalid_changes_error(layout, reference, error) from error
+        raise invalid_changes_error(f"{layout.root}/{reference.path}", error) from error
 
 
-def _invalid_changes_error(
-    layout: Layout, reference: ChangesReference, error: Exception
-) -> DamagedLogError:
-    key = f"{layout.root}/{reference.path}"
+def load_changes_table(store: Store, layout: Layout, reference: ChangesReference) -> pa.Table:
+    """Return the table of the change file that a commit names; raises as `load_changes`."""
+    body = load_change_file(store, layout, reference)
+    try:
+        table = read_changes_table(body, reference.count)
+        _refuse_missing_columns(table)
+    except ValueError as error:
+        raise invalid_changes_error(f"{layout.root}/{reference.path}", error) from error
+    return table
+
+
+def invalid_changes_error(key: str, error: Exception) -> DamagedLogError:
+    """Return the error for a change file that does not hold what its commit names."""
     return DamagedLogError(
         f"{key} does not hold the file changes that its commit names: {error}", key
     )
@@ -488,16 +564,13 @@ def load_change_file(store: Store, layout: Layout, reference: ChangesReference) 
     return body
 
 
-def event_files(
-    store: Store, layout: Layout, event: ListingEvent, paths: Collection[str] | None = None
-) -> tuple[FileChange, ...]:
+def event_files(store: Store, layout: Layout, event: ListingEvent) -> tuple[FileChange, ...]:
     """Return the file changes of a snapshot, from its event or its change file.
 
     Args:
         store: The store of the log.
         layout: The keys of the stream's files.
         event: The snapshot.
-        paths: The paths of the wanted files; None for all.
 
     Raises:
         DamagedLogError: The change file is missing or changed, or the list is invalid.
@@ -505,7 +578,7 @@ def event_files(
     """
     if isinstance(event.changes, UnsetType):
         try:
-            files = inline_files(event.files)
+            return inline_files(event.files)
         except (ValueError, RecursionError) as error:
             unknown = find_unknown_key(event.files)
             if unknown is not None:
@@ -519,24 +592,7 @@ def event_files(
                 f"list of files: {error}",
                 f"{layout.root}/log",
             ) from error
-        return files if paths is None else tuple(each for each in files if each.path in paths)
-    return load_changes(store, layout, event.changes, paths)
-
-
-def event_paths(store: Store, layout: Layout, event: ListingEvent) -> list[str]:
-    """Return the paths of a snapshot's file changes, in order; raises as `event_files`.
-
-    Nothing else of a change file is decoded.
-    """
-    if isinstance(event.changes, UnsetType):
-        return [each.path for each in event_files(store, layout, event)]
-    body = load_change_file(store, layout, event.changes)
-    try:
-        table = read_changes_table(body, event.changes.count, ["path"])
-        paths: list[str] = table["path"].to_pylist()
-    except (ValueError, KeyError) as error:
-        raise _invalid_changes_error(layout, event.changes, error) from error
-    return paths
+    return load_changes(store, layout, event.changes)
 
 
 def commit_files(store: Store, layout: Layout, commit: Commit[Any]) -> Iterator[FileChange]:

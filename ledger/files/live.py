@@ -6,27 +6,36 @@ URLs of the old location, which no reader would apply: deleted rows would reappe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Protocol, get_args
 
 from attrs import evolve, frozen
-from msgspec import DecodeError, Struct
+from msgspec import DecodeError, Struct, UnsetType
 from msgspec.structs import replace
 
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.events.snapshots import BranchCommitted, ListingEvent, RolledBack, SnapshotEvent
-from ledger.files.change_lists import event_files, event_paths, to_table
-from ledger.files.runs import Net, Placed, RunStore, additions_still_live
+from ledger.files.change_lists import event_files, load_changes_table, to_table
+from ledger.files.long_lists import ListedKeys, LongLists
+from ledger.files.runs import (
+    Net,
+    Placed,
+    RunStore,
+    additions_in_partitions,
+    additions_still_live,
+    place_changes,
+    run_rows_to_table,
+)
 from ledger.locations import FileNames
 from ledger.log.key_index import interval, tiles
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import DamagedLogError, LedgerError
-from ledger.model.file_change import FileChange
+from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.parquet_limits import open_checked_parquet, python_values, read_bounded_table
 from ledger.model.snapshot import Branch, branch_key_prefix, branch_number, parts
 from ledger.observing.telemetry import warn
@@ -46,6 +55,9 @@ _FILE = "file:"
 
 _MOST_KEPT = 20_000
 """Maximum number of live files cached in memory, so that the next read starts from them."""
+
+_MOST_DECODED = 1_000
+"""Number of live files up to which all of them become objects, to find those of a partition."""
 
 
 def file_key(path: str, branch: int = 0) -> str:
@@ -123,10 +135,12 @@ class LiveFiles:
 
     Attributes:
         names: Normalization of the table's file names.
+        lists: The table's long lists of file changes.
     """
 
     def __init__(self, log: StreamLog[TableState, TableEvent]) -> None:
         self._log = log
+        self.lists = LongLists(log.store, log.layout)
         self.names = FileNames(f"{log.store.url}/{log.layout.folder}")
         self._runs = RunStore(log.store, log.layout)
         # The table has no files before version 0.
@@ -134,8 +148,10 @@ class LiveFiles:
         # Cache of the branch that was read last: first and newest snapshot, version, files.
         self._known_branch: tuple[int, int, int, dict[str, Placed]] = (-1, -1, -1, {})
 
-    def keys_of(self, commit: Commit[TableEvent]) -> Iterator[str]:
+    def keys_of(self, commit: Commit[TableEvent]) -> Iterator[str | ListedKeys]:
         """Yield the key-index keys of a commit: its files and its snapshots' keys.
+
+        Those of the files of a long list are one item.
 
         Raises:
             DamagedLogError: A list of file changes is missing or damaged.
@@ -144,9 +160,10 @@ class LiveFiles:
             if not isinstance(event, RolledBack) and (key := event.key) is not None:
                 yield key
             beginning = file_key("", branch_number(event.snapshot_id))
-            with self._naming_commit(commit.version):
-                paths = event_paths(self._log.store, self._log.layout, event)
-            yield from (beginning + each for each in paths)
+            if isinstance(event.changes, UnsetType):
+                yield from (beginning + each.path for each in self.files_of(commit.version, event))
+            else:
+                yield ListedKeys(beginning, self.lists.opened(event.changes))
 
     def listed(
         self, commit: Commit[TableEvent]
@@ -227,6 +244,29 @@ class LiveFiles:
             DamagedLogError: A commit or a list of file changes is missing or damaged.
         """
         return {path: each.change for path, each in self.placed_files_at_state(state).items()}
+
+    def live_files_of_partitions(
+        self, state: TableState, may_be: Callable[[int, tuple[PartitionValue, ...]], bool]
+    ) -> list[FileChange]:
+        """Return the live files of a state whose spec and partition values pass a check.
+
+        Args:
+            state: The state.
+            may_be: Called once or more for each spec id and partition values.
+
+        Raises:
+            DamagedLogError: A commit or a list of file changes is missing or damaged.
+        """
+        if state.viewed_branch is not None or state.totals.file_count <= _MOST_DECODED:
+            there = self.live_files_at_state(state).values()
+            return [each for each in there if may_be(each.spec_id, each.partition)]
+        # Only the rows of the wanted files become objects.
+        boundary = state.version - state.version % CHECKPOINT_INTERVAL
+        tables = [
+            table for span in reversed([*tiles(boundary)]) for table in self._run_tables(*span)
+        ]
+        tables += self._commit_tables(boundary + 1 if boundary else 0, state.version)
+        return additions_in_partitions(tables, state.last_snapshot_id, may_be)
 
     def placed_files_at_state(self, state: TableState) -> dict[str, Placed]:
         """Return the live files of a state, each with the commit that added it.
@@ -311,12 +351,10 @@ class LiveFiles:
         if newest is None:
             return
         try:
-            net = Net(self.build_interval_changes(*newest))
-        except LedgerError as error:
+            self._runs.save(*newest, [*self._interval_tables(*newest)])
+        except (LedgerError, ValueError) as error:
             # The commit is done; a reader of the damaged part gets the error.
             warn(_LOGGER, "file_run_skipped", version=version, error=str(error))
-            return
-        self._runs.save(*newest, net)
 
     def lookup_live_files_at(
         self, paths: Iterable[str], state: TableState
@@ -341,9 +379,10 @@ class LiveFiles:
         Raises:
             DamagedLogError: A commit or a list of file changes is missing or damaged.
         """
-        branch, wanted = state.viewed_branch, dict.fromkeys(paths)
+        branch = state.viewed_branch
         if branch is None:
-            return self.newest(wanted, state.version)
+            return self.newest(paths, state.version)
+        wanted = dict.fromkeys(paths)
         found = (
             self._newest_changes_on_line(wanted, state.version, _SnapshotLine.of(branch))
             if branch.snapshot
@@ -457,47 +496,56 @@ class LiveFiles:
             )
         read: dict[int, dict[str, FileChange]] = {}
         beginning = file_key("", line.number)
-        keys = {beginning + path: path for path in wanted if path not in newest}
+        keys = [beginning + path for path in wanted if path not in newest]
         # Most were never in the table; one query excludes all of those.
         for key in self._log.named_among(keys):
-            path = keys[key]
+            path = key[len(beginning) :]
             for candidate in self._log.last_named(key):
                 if candidate > last:
                     continue
                 if candidate not in read:
                     (found,) = self._log.commits_via_cache(candidate, candidate)
-                    read[candidate] = _newest_change_by_path(
-                        wanted, self._placed_commit_changes(found.commit, line, wanted)
-                    )
+                    read[candidate] = self._commit_changes_of(wanted, found.commit, line)
                 # The index has hashes: another file may have the same one.
                 if path in read[candidate]:
                     newest[path] = read[candidate][path]
                     break
         return newest
 
+    def _commit_changes_of(
+        self, paths: Collection[str], commit: Commit[TableEvent], line: _SnapshotLine
+    ) -> dict[str, FileChange]:
+        """Return the newest change of each given file in a commit; long lists are not decoded."""
+        newest: dict[str, FileChange] = {}
+        for event in _listing_events(commit, line):
+            changes = (
+                self.files_of(commit.version, event)
+                if isinstance(event.changes, UnsetType)
+                else self.lists.opened(event.changes).changes_of(paths)
+            )
+            newest |= {each.path: each for each in changes if each.path in paths}
+        return newest
+
     def _placed_commit_changes(
-        self, commit: Commit[TableEvent], line: _SnapshotLine, paths: Collection[str] | None = None
+        self, commit: Commit[TableEvent], line: _SnapshotLine
     ) -> Iterator[Placed]:
         for event in _listing_events(commit, line):
-            for change in self.files_of(commit.version, event, paths):
+            for change in self.files_of(commit.version, event):
                 yield Placed(commit.version, event.snapshot_id, change)
 
-    def files_of(
-        self, version: int, event: ListingEvent, paths: Collection[str] | None = None
-    ) -> tuple[FileChange, ...]:
+    def files_of(self, version: int, event: ListingEvent) -> tuple[FileChange, ...]:
         """Return the file changes of one snapshot event of a commit.
 
         Args:
             version: The commit's version.
             event: The event.
-            paths: The paths of the wanted files; None for all.
 
         Raises:
             DamagedLogError: Its list of file changes is missing or damaged.
             UpgradeRequiredError: A newer version wrote it.
         """
         with self._naming_commit(version):
-            return event_files(self._log.store, self._log.layout, event, paths)
+            return event_files(self._log.store, self._log.layout, event)
 
     @contextmanager
     def _naming_commit(self, version: int) -> Iterator[None]:
@@ -538,6 +586,37 @@ class LiveFiles:
     def _load_or_build_interval(self, first: int, last: int) -> Iterable[Placed]:
         found = self._runs.load(first, last)
         return found if found is not None else self.build_interval_changes(first, last)
+
+    def _interval_tables(self, first: int, last: int) -> Iterator[pa.Table]:
+        """Yield an interval's file changes as tables of runs, from where they are read fastest."""
+        below = [*parts(first // CHECKPOINT_INTERVAL, last // CHECKPOINT_INTERVAL)]
+        if not below:
+            yield from self._commit_tables(first, last)
+        for part in below:
+            yield from self._run_tables(*interval(*part))
+
+    def _run_tables(self, first: int, last: int) -> Iterable[pa.Table]:
+        found = self._runs.tables(first, last)
+        return self._interval_tables(first, last) if found is None else found
+
+    def _commit_tables(self, first: int, last: int) -> Iterator[pa.Table]:
+        short: list[Placed] = []
+        for read in self._log.commits_via_cache(first, last):
+            version = read.commit.version
+            for event in _listing_events(read.commit, _MAIN):
+                changes = event.changes
+                if isinstance(changes, UnsetType):
+                    files = self.files_of(version, event)
+                    short += [Placed(version, event.snapshot_id, each) for each in files]
+                    continue
+                if short:
+                    yield run_rows_to_table(short)
+                    short = []
+                # Its rows do not become objects, which would block other threads.
+                listed = load_changes_table(self._log.store, self._log.layout, changes)
+                yield place_changes(listed, version, event.snapshot_id)
+        if short:
+            yield run_rows_to_table(short)
 
     def build_interval_changes(self, first: int, last: int) -> Iterator[Placed]:
         """Yield an interval's file changes from the runs of the tier below, or from the log."""

@@ -9,19 +9,25 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import msgspec
 
 from ledger.files.change_lists import (
     changes_from_table,
+    column_texts,
     missing_required_columns,
     read_changes_table,
     table_to_parquet,
     to_table,
+    with_written_types,
+    without_unset_columns,
 )
 from ledger.log.layout import Layout
-from ledger.model.arrow_types import integer_array
+from ledger.model.arrow_types import integer_array, texts
 from ledger.model.errors import UpgradeRequiredError
-from ledger.model.file_change import FileChange
+from ledger.model.file_change import FileChange, PartitionValue
 from ledger.observing.telemetry import warn
 from ledger.stores import Store
 
@@ -35,7 +41,10 @@ NO_ROWS = b"no rows"
 
 _LOGGER = "ledger.files"
 
-_PLACE = frozenset({"version", "snapshot_id"})
+_MANY_ROWS = 5_000
+"""Rows of a run from which on they are chosen in Arrow, whose functions take time to import."""
+
+_PLACE = ("version", "snapshot_id")
 """The columns of a run in addition to those of file changes."""
 
 
@@ -57,7 +66,7 @@ class Net:
     """Net file changes of an interval: files added and not removed, and older files removed.
 
     Example:
-        >>> from ledger.model.file_change import FileChange
+        >>> from ledger.model.file_change import FileChange, PartitionValue
         >>> a = FileChange(path="a", record_count=1, file_size_in_bytes=1)
         >>> b = FileChange(kind="DELETE", path="b", record_count=1, file_size_in_bytes=1)
         >>> net = Net([Placed(1, 1, a), Placed(2, 2, b)])
@@ -98,18 +107,24 @@ class RunStore:
         self._store = store
         self._layout = layout
 
-    def save(self, first: int, last: int, net: Net) -> None:
+    def save(self, first: int, last: int, changes: Sequence[pa.Table]) -> None:
         """Write the run of the commits `first` to `last`.
+
+        Args:
+            first: The first version.
+            last: The last version.
+            changes: Tables of their file changes, oldest first, as `run_rows_to_table` makes them.
 
         Raises:
             OSError: The run could not be written; it is only a cache.
+            ValueError: A table is not of a run, or their columns differ.
         """
         key = self._layout.file_run(first, last)
-        rows = list(net.rows())
-        if not rows:
+        table = _net_table(changes) if changes else None
+        if table is None or not len(table):
             self._store.replace(check_file_key(key), NO_ROWS)
             return
-        body = table_to_parquet(run_rows_to_table(rows))
+        body = table_to_parquet(table)
         self._store.replace(key, body)
         # The check is a separate file, so that any Parquet reader can open the run.
         self._store.replace(check_file_key(key), check_file_content(body))
@@ -171,13 +186,67 @@ def run_rows_to_table(rows: Sequence[Placed]) -> pa.Table:
     return table
 
 
+def place_changes(table: pa.Table, version: int, snapshot_id: int) -> pa.Table:
+    """Return the table of a snapshot's file changes with the columns of a run."""
+    import pyarrow as pa
+
+    for name, value in (("version", version), ("snapshot_id", snapshot_id)):
+        table = table.append_column(name, integer_array([value] * len(table), pa.int64()))
+    return table
+
+
+def _net_table(changes: Sequence[pa.Table]) -> pa.Table:
+    if sum(map(len, changes)) > _MANY_ROWS:
+        return net_changes(changes)
+    placed = chain.from_iterable(map(run_rows_from_table, changes))
+    return run_rows_to_table([*Net(placed).rows()])
+
+
+def net_changes(tables: Sequence[pa.Table]) -> pa.Table:
+    """Return the rows of `Net` after file changes in tables of runs, oldest first.
+
+    Raises:
+        ValueError: A table is not of a run, or their columns differ.
+    """
+    import pyarrow as pa
+
+    table = _concat_runs(map(with_written_types, tables))
+    added: dict[str, int] = {}
+    deleted: dict[str, int] = {}
+    for row, (kind, path) in enumerate(_kinds_and_paths(table)):
+        if kind == "ADD":
+            added[path] = row
+        elif added.pop(path, None) is None:
+            deleted.setdefault(path, row)
+    if deleted or len(added) < len(table):
+        table = table.take(integer_array([*deleted.values(), *added.values()], pa.int64()))
+    # As `run_rows_to_table` makes it of the same rows.
+    there = {*table.column_names}
+    names = [*(each for each in FileChange.__struct_fields__ if each in there), *_PLACE]
+    return without_unset_columns(table.select(names).combine_chunks())
+
+
+def _kinds_and_paths(table: pa.Table) -> Iterable[tuple[str, str]]:
+    return zip(column_texts(table, "kind"), column_texts(table, "path"), strict=True)
+
+
+def _concat_runs(tables: Iterable[pa.Table]) -> pa.Table:
+    import pyarrow as pa
+
+    try:
+        # Concatenated first: in many small tables, the overhead per column exceeds the reading.
+        return pa.concat_tables(tables, promote_options="default")
+    except pa.ArrowException as error:
+        raise ValueError(f"the runs do not fit together: {error}") from error
+
+
 def _parse_run_table(body: bytes, columns: Sequence[str] | None) -> pa.Table:
     table = read_changes_table(body, columns=columns)
     there = set(table.column_names)
     missing = (
         sorted({*columns} - there)
         if columns
-        else [*missing_required_columns(there), *(_PLACE - there)]
+        else [*missing_required_columns(there), *sorted({*_PLACE} - there)]
     )
     if missing:
         raise ValueError(f"the run lacks the columns {missing}")
@@ -200,7 +269,7 @@ def run_rows_from_table(table: pa.Table) -> list[Placed]:
     Raises:
         ValueError: A column is missing.
     """
-    if not set(table.column_names) >= _PLACE:
+    if not {*_PLACE}.issubset(table.column_names):
         raise ValueError("the run lacks the columns version and snapshot_id")
     versions = table.column("version").to_pylist()
     snapshot_ids = table.column("snapshot_id").to_pylist()
@@ -221,14 +290,9 @@ def additions_still_live(tables: Sequence[pa.Table], gone: Collection[str] = ())
 
     if not tables:
         return []
-    try:
-        # Concatenated first: in many small tables, the overhead per column exceeds the reading.
-        table = pa.concat_tables(tables, promote_options="default")
-    except pa.ArrowException as error:
-        raise ValueError(f"the runs do not fit together: {error}") from error
+    table = _concat_runs(tables)
     rows: dict[str, int] = {}
-    kinds, paths = (table.column(name).to_pylist() for name in ("kind", "path"))
-    for row, (kind, path) in enumerate(zip(kinds, paths, strict=True)):
+    for row, (kind, path) in enumerate(_kinds_and_paths(table)):
         if kind == "ADD":
             rows[path] = row
         else:
@@ -242,3 +306,56 @@ def additions_still_live(tables: Sequence[pa.Table], gone: Collection[str] = ())
         if len(rows) == len(table)
         else table.take(integer_array([*rows.values()], pa.int64()))
     )
+
+
+def additions_in_partitions(
+    tables: Sequence[pa.Table],
+    newest_id: int,
+    may_be: Callable[[int, tuple[PartitionValue, ...]], bool],
+) -> list[FileChange]:
+    """Return the additions of files in some partitions that are live after consecutive runs.
+
+    Args:
+        tables: Tables of the runs, oldest first.
+        newest_id: The newest snapshot that counts.
+        may_be: Return whether files of a partition spec, by its id, with some partition values are
+            wanted.
+
+    Raises:
+        ValueError: A table is not a run, or their columns differ.
+    """
+    import pyarrow.compute as pc
+
+    table = _concat_runs(map(with_written_types, tables))
+    if (pc.max(table["snapshot_id"]).as_py() or 0) > newest_id:
+        table = table.filter(pc.less_equal(table["snapshot_id"], newest_id))
+    if not len(table):
+        # Arrow's search in an array without memory ends the process.
+        return []
+    paths = table["path"].filter(_rows_in_partitions(table, may_be)).combine_chunks()
+    # With their removals, and what came before and after.
+    live = additions_still_live([table.filter(pc.is_in(table["path"], paths))])
+    changes = (each.change for each in live)
+    return [each for each in changes if may_be(each.spec_id, each.partition)]
+
+
+def _rows_in_partitions(
+    table: pa.Table, may_be: Callable[[int, tuple[PartitionValue, ...]], bool]
+) -> pa.ChunkedArray:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    # JSON has no line ends. Few files have partition values of their own. Of Python values, Arrow
+    # makes scalars by importing pandas.
+    keys = pc.binary_join(table["partition"], texts(["\n"])[0])
+    found = pc.is_null(table["path"])
+    for spec_id in pc.unique(table["spec_id"]).to_pylist():
+        is_of_spec = pc.is_in(table["spec_id"], integer_array([spec_id], pa.int64()))
+        there = pc.unique(keys.filter(is_of_spec)).to_pylist()
+        wanted = texts([each for each in there if may_be(spec_id, _decode_partition(each))])
+        found = pc.or_(found, pc.and_(is_of_spec, pc.is_in(keys, wanted)))
+    return found
+
+
+def _decode_partition(key: str) -> tuple[PartitionValue, ...]:
+    return tuple(msgspec.json.decode(each) for each in key.split("\n")) if key else ()

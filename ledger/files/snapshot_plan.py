@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 from attrs import evolve, field, frozen
@@ -33,6 +33,9 @@ from ledger.state.layout import PartitionFilter
 from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
 
+MayBe = Callable[[int, tuple[PartitionValue, ...]], bool]
+"""Return whether files of a partition spec, by its id, with some partition values are wanted."""
+
 
 class ListedFiles(Protocol):
     """The live files of a table, as the log or a manifest list lists them."""
@@ -43,6 +46,9 @@ class ListedFiles(Protocol):
 
     def live_files_at_state(self, state: TableState) -> Mapping[str, FileChange]:
         """Return the live files of a state, by path."""
+
+    def live_files_of_partitions(self, state: TableState, may_be: MayBe) -> Collection[FileChange]:
+        """Return the live files of a state whose spec and partition values pass a check."""
 
     def lookup_live_files_at(
         self, paths: Iterable[str], state: TableState
@@ -114,7 +120,11 @@ def live_files_in_partition(
         InvalidChangeError: A file's spec cannot decide whether the file matches.
     """
     found: list[FileChange] = []
-    there = live.live_files_at_state(state).values()
+
+    def may_match(spec_id: int, partition: tuple[PartitionValue, ...]) -> bool:
+        return where.matches_partition(partition, state.spec_by_id(spec_id)) is not False
+
+    there = live.live_files_of_partitions(state, may_match)
     for each, opened_file in zip(there, opened(there), strict=True):
         spec = state.spec_by_id(each.spec_id)
         has = where.matches(opened_file, spec)
@@ -175,11 +185,17 @@ def refuse_already_added_files(
     if removal is not None:
         raise InvalidChangeError(f"{removal.path} is a DELETE; name the path in delete= instead")
     names = live.names
-    for each in adds:
-        names.check(each.path)
-    _refuse_duplicate_paths(names, [*going, *(each.path for each in adds)])
-    called = {name: each.path for each in adds for name in names.spellings(each.path)}
-    known = live.newest_changes_at(called, state)
+    paths = [each.path for each in adds]
+    names.check_all(paths)
+    _refuse_duplicate_paths(names, [*going, *paths])
+    known: dict[str, FileChange] = {}
+    called: dict[str, str] = {}
+    # In parts: every file has several names.
+    for start in range(0, len(paths), _LOOKED_UP_AT_ONCE):
+        some = names.by_spelling(paths[start : start + _LOOKED_UP_AT_ONCE])
+        found = live.newest_changes_at(some, state)
+        known |= found
+        called |= {name: some[name] for name in found}
     for name, change in known.items():
         path = called[name] if called[name] == name else f"{called[name]} (as {name})"
         if change.kind == "ADD":
@@ -192,6 +208,9 @@ def refuse_already_added_files(
             f"{path} was in the table before and was removed; write the data under another name, "
             "or roll back to a snapshot that has it"
         )
+
+
+_LOOKED_UP_AT_ONCE: Final = 10_000
 
 
 def refuse_unmatched_deletes(
@@ -232,8 +251,10 @@ def refuse_unmatched_deletes(
                     )
 
 
-def _refuse_duplicate_paths(names: FileNames, paths: Iterable[str]) -> None:
+def _refuse_duplicate_paths(names: FileNames, paths: Sequence[str]) -> None:
     seen: dict[str, str] = {}
+    if names.are_canonical(paths) and len({*paths}) == len(paths):
+        return
     for path in paths:
         other = seen.setdefault(names.usual(path), path)
         if other is not path:

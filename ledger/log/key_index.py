@@ -23,10 +23,10 @@ import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
-from itertools import chain
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from itertools import chain, islice, repeat
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct, field
 
@@ -266,12 +266,25 @@ def _cut_number(layer: FilterLayer, hash_value: int) -> int:
 
 E = TypeVar("E")
 
-KeysOf = Callable[[Commit[E]], Iterable[str]]
-"""Function that returns the keys that a commit names."""
+
+class KeyList(Protocol):
+    """Many keys that a commit names, which are looked up where they are stored."""
+
+    def may_hold(self, key: str) -> bool:
+        """Return whether `key` is one of them, apart from colliding hashes."""
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the keys."""
+
+
+KeysOf = Callable[[Commit[E]], Iterable[str | KeyList]]
+"""Function that returns the keys that a commit names: one by one, and lists of them."""
 
 _ID: Final = "id:"
 
 _HASH_BITS = 64
+_PART_BITS: Final = 8
+_HASHED_AT_ONCE: Final = 1_000
 _UNCUT = 8
 """Hundreds of commits beyond which an index has cuts, one for each eight hundred."""
 
@@ -332,8 +345,11 @@ class KeyIndex(Struct, frozen=True):
     @classmethod
     def of(cls, pairs: Iterable[tuple[int, int]]) -> KeyIndex:
         """Return the index of (hash, version) pairs in any order."""
-        found = sorted(pairs)
-        return cls(array("Q", [each for each, _ in found]), array("Q", [each for _, each in found]))
+        # In small parts: one large sort would block every other thread.
+        parts: list[list[tuple[int, int]]] = [[] for _ in range(1 << _PART_BITS)]
+        for each in pairs:
+            parts[each[0] >> (_HASH_BITS - _PART_BITS)].append(each)
+        return cls.of_sorted(chain.from_iterable(map(sorted, parts)))
 
     @classmethod
     def of_sorted(cls, pairs: Iterable[tuple[int, int]]) -> KeyIndex:
@@ -423,6 +439,7 @@ class IntervalTail(Generic[E]):
         self._keys: dict[int, tuple[str, ...]] = {}
         self._sets: dict[int, frozenset[str]] = {}
         self._all: set[str] = set()
+        self._lists: dict[int, tuple[KeyList, ...]] = {}
         self._known_to = self.first - 1
 
     def add_commits(self, commits: Iterable[Commit[E]]) -> None:
@@ -445,17 +462,32 @@ class IntervalTail(Generic[E]):
 
     def find(self, key: str, last: int | None = None) -> Iterator[int]:
         """Yield the versions up to `last` that named `key`, newest first."""
-        self._index_unseen_commits()
-        if key not in self._all:
+        if not self.has_key(key):
             return
         for version in sorted(self._sets, reverse=True):
-            if (last is None or version <= last) and key in self._sets[version]:
+            if (last is None or version <= last) and (
+                key in self._sets[version] or self._is_listed(key, version)
+            ):
                 yield version
 
     def has_key(self, key: str) -> bool:
-        """Return whether any added commit names `key`."""
+        """Return whether an added commit may name `key`."""
+        return bool(self.among([key]))
+
+    def among(self, keys: Iterable[str]) -> list[str]:
+        """Return those of `keys` that an added commit may name."""
         self._index_unseen_commits()
-        return key in self._all
+        named, listed = self._all, [*self._lists]
+        if not listed:
+            return [key for key in keys if key in named]
+        return [
+            key
+            for key in keys
+            if key in named or any(self._is_listed(key, each) for each in listed)
+        ]
+
+    def _is_listed(self, key: str, version: int) -> bool:
+        return any(each.may_hold(key) for each in self._lists.get(version, ()))
 
     def keys_of_commit(self, commit: Commit[E]) -> frozenset[str] | None:
         """Return the keys of a commit; None when it was not added.
@@ -464,18 +496,23 @@ class IntervalTail(Generic[E]):
         """
         self._index_unseen_commits()
         found = self._sets.get(commit.version)
-        return found if found and _transaction_id_key(commit.transactions[-1]) in found else None
+        if not found or _transaction_id_key(commit.transactions[-1]) not in found:
+            return None
+        listed = self._lists.get(commit.version, ())
+        return found.union(*listed) if listed else found
 
-    def pairs(self) -> Iterator[tuple[str, int]]:
-        """Yield each key with the version of each commit that names it."""
+    def keys_by_version(self) -> Iterator[tuple[int, Iterable[str]]]:
+        """Yield the version of each commit and the keys that it names."""
         self._index_unseen_commits()
         for version, keys in list(self._keys.items()):
-            for key in keys:
-                yield key, version
+            yield version, chain(keys, *self._lists.get(version, ()))
 
     def _index_unseen_commits(self) -> None:
         for version, commit in list(self._unseen.items()):
-            keys = tuple(self._keys_of(commit))
+            named = [*self._keys_of(commit)]
+            keys = tuple(each for each in named if isinstance(each, str))
+            if len(keys) < len(named):
+                self._lists[version] = tuple(each for each in named if not isinstance(each, str))
             self._all.update(keys)
             self._keys[version] = keys
             # Last: other threads take an entry here as a sign that the other maps have theirs.
@@ -492,6 +529,12 @@ def _cut_prefix_bits(span: tuple[int, int]) -> int:
     """
     hundreds = span[1] // CHECKPOINT_INTERVAL - span[0] // CHECKPOINT_INTERVAL
     return (hundreds // _UNCUT).bit_length() - 1 if hundreds > _UNCUT else 0
+
+
+def _layered_tiles(last: int) -> Iterator[tuple[FilterLayer, list[tuple[int, int]]]]:
+    """Yield the layers up to `last` and the intervals inside each, newest first."""
+    for layer in filter_layers(last):
+        yield layer, [span for span in tiles(layer.last) if span[0] >= layer.first]
 
 
 class KeyIndexes(Generic[E]):
@@ -526,15 +569,19 @@ class KeyIndexes(Generic[E]):
 
         Newest first.
         """
-        wanted = hash_key(key)
-        for layer in filter_layers(last):
+        return self._find_hashed(key, hash_key(key), _layered_tiles(last))
+
+    def _find_hashed(
+        self, key: str, wanted: int, layers: Iterable[tuple[FilterLayer, list[tuple[int, int]]]]
+    ) -> Iterator[int]:
+        for layer, spans in layers:
             clear = (
                 -1 if self._filters is None else self._filters.last_absent_version(layer, wanted)
             )
-            for span in tiles(layer.last):
+            for span in spans:
                 # A filter covers its layer from the first version on, so older intervals are
                 # excluded, too.
-                if span[1] <= clear or span[0] < layer.first:
+                if span[1] <= clear:
                     break
                 pieces = self._in_memory_parts(span)
                 if pieces is None:
@@ -547,6 +594,15 @@ class KeyIndexes(Generic[E]):
                         yield from each.find_hash(wanted)
                     else:
                         yield from each.find(key)
+
+    def among(self, keys: Collection[str], last: int) -> list[str]:
+        """Return those of `keys` that commits up to `last`, a checkpoint's, may name."""
+        layers, listed = [*_layered_tiles(last)], [*keys]
+        return [
+            key
+            for key, wanted in zip(listed, hash_keys(listed), strict=True)
+            if next(self._find_hashed(key, wanted, layers), None) is not None
+        ]
 
     def keep(self, tail: IntervalTail[E]) -> None:
         """Use the in-memory index of a complete interval, until its index file is saved."""
@@ -678,13 +734,25 @@ class KeyIndexes(Generic[E]):
         tail = self._at_hand.get(span)
         if isinstance(tail, KeyIndex):
             return tail
-        named = tail.pairs() if isinstance(tail, IntervalTail) else self._scan_log(*span)
-        return KeyIndex.of((hash_key(key), version) for key, version in named)
+        if isinstance(tail, IntervalTail):
+            return KeyIndex.of(_hashed(tail.keys_by_version()))
+        return KeyIndex.of(_hashed(self._scan_log(*span)))
 
-    def _scan_log(self, first: int, last: int) -> Iterator[tuple[str, int]]:
+    def _scan_log(self, first: int, last: int) -> Iterator[tuple[int, Iterable[str]]]:
         for read in self._reader.after(Position(first - 1, ""), last):
-            for key in self._keys_of(read.commit):
-                yield key, read.commit.version
+            named = self._keys_of(read.commit)
+            yield (
+                read.commit.version,
+                chain.from_iterable([each] if isinstance(each, str) else each for each in named),
+            )
+
+
+def _hashed(named: Iterable[tuple[int, Iterable[str]]]) -> Iterator[tuple[int, int]]:
+    """Yield the hash of each key with the version that names it."""
+    for version, keys in named:
+        left = iter(keys)
+        while some := [*islice(left, _HASHED_AT_ONCE)]:
+            yield from zip(hash_keys(some), repeat(version))
 
 
 def _lower_tier_intervals(span: tuple[int, int]) -> list[tuple[int, int]]:
@@ -742,12 +810,12 @@ class KeyLookup(Generic[E]):
         """Return those of `keys` that commits up to `last` may name."""
         recent = self._newest_tail(last)
         boundary = last - last % CHECKPOINT_INTERVAL
-        return [
-            key
-            for key in keys
-            if (recent is not None and recent.has_key(key))
-            or (boundary and any(True for _ in self._named.find(key, boundary)))
-        ]
+        wanted = dict.fromkeys(keys)
+        found = [] if recent is None else recent.among(wanted)
+        if not boundary:
+            return found
+        older = self._named.among(wanted.keys() - found, boundary)
+        return [*found, *older]
 
     def last_named(self, key: str, last: int) -> Iterator[int]:
         """Yield the versions up to `last` that may name `key`, newest first."""
@@ -819,7 +887,7 @@ class KeyLookup(Generic[E]):
 
 
 def _with_id_keys(more_of: KeysOf[E]) -> KeysOf[E]:
-    def keys_of(commit: Commit[E]) -> Iterator[str]:
+    def keys_of(commit: Commit[E]) -> Iterator[str | KeyList]:
         yield from map(_transaction_id_key, commit.transactions)
         yield from more_of(commit)
 

@@ -17,7 +17,7 @@ from ledger.events.commit import Commit
 from ledger.log.checkpoints import Checkpoints, Head
 from ledger.log.codec import Codec, Sketch, digest, encode
 from ledger.log.commit_queue import BackgroundWorker, register_after_fork
-from ledger.log.key_index import KeyLookup, KeysOf, tiles
+from ledger.log.key_index import KeyList, KeyLookup, KeysOf, tiles
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
 from ledger.log.personal_data import PersonalSidecars
 from ledger.log.replay import (
@@ -81,7 +81,7 @@ class _CacheHooks(Generic[E]):
         self.keys_of: KeysOf[E] = lambda _: ()
         self.on_boundary: Callable[[int], None] = lambda _: None
 
-    def keys_named_in(self, commit: Commit[E]) -> Iterable[str]:
+    def keys_named_in(self, commit: Commit[E]) -> Iterable[str | KeyList]:
         return self.keys_of(commit)
 
 

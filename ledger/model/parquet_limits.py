@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cache
+from functools import cache, cached_property
 from itertools import repeat
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -755,7 +755,7 @@ class BoundedParquetFile:
             TooLargeError: Pages hold more than the limits.
             pa.ArrowException, OSError: The file is damaged.
         """
-        leaves = self._leaf_columns()
+        leaves = self._leaves
         self._check_pages(leaves, range(self.arrow.metadata.num_row_groups))
         reader = self._open_with_dictionaries([each.path for each in leaves if each.is_text])
         wanted = None if self.columns is None else list(self.columns)
@@ -773,7 +773,8 @@ class BoundedParquetFile:
             coerce_int96_timestamp_unit="us",
         )
 
-    def _leaf_columns(self) -> list[_LeafColumn]:
+    @cached_property
+    def _leaves(self) -> list[_LeafColumn]:
         metadata, schema = self.arrow.metadata, self.arrow.metadata.schema
         found = []
         for index in range(metadata.num_columns):
@@ -834,7 +835,7 @@ class BoundedParquetFile:
 
     def _check_dictionary_texts(self, indexes: Sequence[int]) -> None:
         """Check the size of texts that are decoded from the dictionaries of row groups."""
-        leaves = self._leaf_columns()
+        leaves = self._leaves
         sums = self._check_pages(leaves, indexes)
         total = sum(leaf.width * each.values for leaf, each in zip(leaves, sums, strict=True))
         total += sum(each.unpacked for each in sums)

@@ -14,6 +14,7 @@ from ledger.events.commit import Commit
 from ledger.files.live import LiveFiles
 from ledger.history.past import TablePast
 from ledger.locations import below, is_absolute
+from ledger.log.key_index import KeyList
 from ledger.log.layout import stream_root
 from ledger.log.personal_data import PersonalSidecars
 from ledger.log.stream_log import StreamLog
@@ -107,7 +108,7 @@ def _open_data_file(
 
 def _cache_hooks(
     log: StreamLog[TableState, TableEvent], live: LiveFiles, past: TablePast
-) -> tuple[Callable[[Commit[TableEvent]], Iterable[str]], Callable[[int], None]]:
+) -> tuple[Callable[[Commit[TableEvent]], Iterable[str | KeyList]], Callable[[int], None]]:
     """Return the two hooks of a table's log; see `StreamLog.remember`.
 
     Both caches reference the log, so the hooks reference them weakly. If only the log is left of a
@@ -126,7 +127,7 @@ def _cache_hooks(
             before = TablePast(left, files, open_data_file)
         return files, before
 
-    def keys_of(commit: Commit[TableEvent]) -> Iterable[str]:
+    def keys_of(commit: Commit[TableEvent]) -> Iterable[str | KeyList]:
         files, before = found()
         before.record_files_without_ids(commit)
         return files.keys_of(commit)

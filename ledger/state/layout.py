@@ -287,9 +287,15 @@ class PartitionFilter(Struct, frozen=True):
             >>> PartitionFilter({(4, "identity"): "x"}).matches(file, spec) is None
             True
         """
+        return self.matches_partition(file.partition, spec)
+
+    def matches_partition(
+        self, partition: tuple[PartitionValue, ...], spec: PartitionSpec
+    ) -> bool | None:
+        """Return the same of a file with some partition values."""
         there = {
             (each.source_id, each.transform): value
-            for each, value in zip(spec.fields, file.partition, strict=True)
+            for each, value in zip(spec.fields, partition, strict=True)
         }
         # An erased value, or one kept in a sidecar, is unknown here.
         there = {each: value for each, value in there.items() if sidecar_location_of(value) is None}

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 from attrs import frozen
 from msgspec import UnsetType
 
+from ledger.files.snapshot_plan import MayBe
 from ledger.locations import FileNames
 from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.iceberg_objects import IcebergSnapshot
@@ -60,6 +61,11 @@ class ManifestFiles:
         """Return all files, by path."""
         del state
         return {each.path: each for each in self}
+
+    def live_files_of_partitions(self, state: TableState, may_be: MayBe) -> list[FileChange]:
+        """Return the files whose spec and partition values pass a check."""
+        del state
+        return [each for each in self if may_be(each.spec_id, each.partition)]
 
     def lookup_live_files_at(
         self, paths: Iterable[str], state: TableState

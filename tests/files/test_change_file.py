@@ -13,7 +13,8 @@ from pyarrow import parquet
 from ledger import DamagedLogError, FileChange, UpgradeRequiredError
 from ledger.events import ChangesReference, SnapshotCommitted
 from ledger.files import load_changes, store_changes, write_changes
-from ledger.files.change_lists import event_files, event_paths, read_changes
+from ledger.files.change_lists import event_files, read_changes
+from ledger.files.long_lists import LongList
 from ledger.log import Layout
 from ledger.stores import open_store
 from ledger.table_handle import handle_of
@@ -80,10 +81,13 @@ def test_some_files_of_a_list_come_back_as_they_were(
     paths = {each.path for place, each in enumerate(files) if place in places} | {"never"}
     wanted = tuple(each for each in files if each.path in paths)
 
-    read = read_changes(write_changes(files), paths=paths)
+    found = LongList(write_changes(files), len(files), "list")
 
+    read = found.changes_of(paths)
     assert read == wanted
     assert exactly(read) == exactly(wanted)
+    assert [*found.paths()] == [each.path for each in files]
+    assert {each for each in paths if found.may_name(each)} == {each.path for each in wanted}
 
 
 @pytest.mark.parametrize("count", [2, 2_000])
@@ -97,9 +101,12 @@ def test_paths_and_some_files_of_a_snapshot_are_those_of_its_list(count: int) ->
     assert (event.changes is UNSET) == (count == 2)
 
     files = event_files(log.store, log.layout, event)
-    assert event_paths(log.store, log.layout, event) == [each.path for each in files]
     some = {"1.parquet", "never.parquet"}
-    assert event_files(log.store, log.layout, event, some) == (files[1],)
+    live = handle_of(table).live
+    assert live.newest(some, 1) == {"1.parquet": files[1]}
+    assert {f"file:{each.path}" for each in files} <= {
+        *handle_of(table).log.named_among([f"file:{number}.parquet" for number in range(count + 1)])
+    }
 
 
 def test_partition_values_keep_their_kind() -> None:
