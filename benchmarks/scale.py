@@ -152,11 +152,17 @@ def _set_option(warm: Warm, number: int) -> None:
 
 
 def _as_of(warm: Warm, number: int) -> None:
-    warm.table.at(version=warm.table.state.version // 2 + number).schema  # noqa: B018 - reads it
+    newest = warm.table.state.version
+    warm.table.at(version=(newest // 2 + number) % newest).schema  # noqa: B018 - reads it
 
 
 def _log(warm: Warm, _number: int) -> None:
     list(warm.table.entries(last=10))
+
+
+def _append_many(warm: Warm, number: int) -> None:
+    files = warm.table.state.totals.file_count
+    warm.table.append([_file(f"again/{number}/{each:08}") for each in range(files)])
 
 
 def _remove(warm: Warm, number: int) -> None:
@@ -177,6 +183,11 @@ def _create(warm: Warm, number: int) -> None:
 
 def _create_fresh(warm: Warm, number: int) -> None:
     lake_on(warm.store).create_table(f"shop.fresh{number}", Schema.of({"id": "BIGINT"}))
+
+
+def _create_many(warm: Warm, number: int) -> None:
+    schema = Schema.of({"id": "BIGINT"})
+    warm.lake.create_tables({f"shop.many{number}x{each}": schema for each in range(10)})
 
 
 def _list_tables(warm: Warm, _number: int) -> None:
@@ -212,6 +223,7 @@ DIMENSIONS: Final = (
             "remove a file": _remove,
             "remove a file by a fresh handle": _remove_fresh,
             "list live files": _list_files,
+            "append as many files as there are": _append_many,
         },
     ),
     Dimension(
@@ -223,6 +235,7 @@ DIMENSIONS: Final = (
             "append a file": _append,
             "create a table": _create,
             "create a table by a fresh handle": _create_fresh,
+            "create ten tables at once": _create_many,
             "list tables": _list_tables,
         },
     ),

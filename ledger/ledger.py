@@ -537,6 +537,7 @@ class Ledger:
         """
         from ledger.ledger_writes import create_tables
         from ledger.opening.creation import as_schema, new_table
+        from ledger.table import Table
 
         wanted = {Identifier.parse(n): new_table(as_schema(s)) for n, s in tables.items()}
         opened = create_tables(self._handle, wanted, commit)

@@ -7,6 +7,7 @@ from inspect import signature
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 from benchmarks import (
     audit,
@@ -25,6 +26,7 @@ from benchmarks import (
     open_table,
     projection,
     replay,
+    scale,
     start,
     verify,
     writers,
@@ -190,6 +192,22 @@ def test_every_operation_is_compared_with_that_of_a_smaller_catalog(tmp_path: Pa
     report = catalog_size.run(tmp_path, sizes=(10, 30), repeats=1)
     assert report.fingerprint == "tables=[14, 34]"
     assert sum(each.at_most is not None for each in report.figures) == 4
+
+
+def test_costs_are_counted_at_two_sizes() -> None:
+    small = {
+        "commits": (3, 5),
+        "columns": (2, 4),
+        "files of one commit": (20, 40),
+        "tables": (4, 9),
+    }
+    report = scale.run(
+        [evolve(each, sizes=small[each.name]) for each in scale.DIMENSIONS], repeats=1
+    )
+    names = [each.name for each in report.figures]
+    assert len(names) == 3 * sum(len(each.operations) for each in scale.DIMENSIONS)
+    # One conditional create makes a commit.
+    assert any(line.split()[-4:-3] == ["1"] for line in report.notes if "append a file" in line)
 
 
 def test_flat_compares_every_change_of_every_table(tmp_path: Path) -> None:
