@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from weakref import WeakValueDictionary
 
 from attrs import evolve
@@ -29,9 +29,6 @@ from ledger.files.change_lists import (
 from ledger.log.layout import Layout
 from ledger.model.file_change import FileChange
 from ledger.stores import Store
-
-if TYPE_CHECKING:
-    pass
 
 _PATH: Final = "path"
 
