@@ -56,6 +56,9 @@ _FILE = "file:"
 _MOST_KEPT = 20_000
 """Maximum number of live files cached in memory, so that the next read starts from them."""
 
+_MOST_TABLE_BYTES: Final = 1 << 25
+"""Maximum size of the runs in memory that are kept for the next search by partition."""
+
 _MOST_DECODED = 1_000
 """Number of live files up to which all of them become objects, to find those of a partition."""
 
@@ -145,6 +148,8 @@ class LiveFiles:
         self._runs = RunStore(log.store, log.layout)
         # The table has no files before version 0.
         self._known: tuple[int, dict[str, Placed]] = (-1, {})
+        # Cache of the runs up to the version of a checkpoint.
+        self._known_tables: tuple[int, tuple[pa.Table, ...]] = (-1, ())
         # Cache of the branch that was read last: first and newest snapshot, version, files.
         self._known_branch: tuple[int, int, int, dict[str, Placed]] = (-1, -1, -1, {})
 
@@ -262,11 +267,19 @@ class LiveFiles:
             return [each for each in there if may_be(each.spec_id, each.partition)]
         # Only the rows of the wanted files become objects.
         boundary = state.version - state.version % CHECKPOINT_INTERVAL
-        tables = [
-            table for span in reversed([*tiles(boundary)]) for table in self._run_tables(*span)
-        ]
-        tables += self._commit_tables(boundary + 1 if boundary else 0, state.version)
+        tail = self._commit_tables(boundary + 1 if boundary else 0, state.version)
+        tables = [*self._tables_up_to(boundary), *tail]
         return additions_in_partitions(tables, state.last_snapshot_id, may_be)
+
+    def _tables_up_to(self, boundary: int) -> Sequence[pa.Table]:
+        """Return the runs up to a checkpoint's version, oldest first; kept for the next call."""
+        known, tables = self._known_tables
+        if known != boundary:
+            spans = reversed([*tiles(boundary)])
+            tables = tuple(table for span in spans for table in self._run_tables(*span))
+            if sum(each.nbytes for each in tables) <= _MOST_TABLE_BYTES:
+                self._known_tables = boundary, tables
+        return tables
 
     def placed_files_at_state(self, state: TableState) -> dict[str, Placed]:
         """Return the live files of a state, each with the commit that added it.
