@@ -238,12 +238,8 @@ def _identifier_of_text(text: str) -> Identifier:
     return Identifier(rest[:length], rest[length + 1 :])
 
 
-def _same_text(text: str) -> str:
-    return text
-
-
-def _same_record(record: UsedLocation) -> UsedLocation:
-    return record
+def _same(value: _V) -> _V:
+    return value
 
 
 def _decoded(record_type: type[_R], make: Callable[[_R], _V]) -> Callable[[Raw], _V]:
@@ -289,8 +285,8 @@ TABLES: Final = EntryFormat[Identifier, TableEntry](
 """The tables of a catalog by name."""
 
 TABLE_NAMES: Final = EntryFormat[str, Identifier](
-    text_of=_same_text,
-    key_of=_same_text,
+    text_of=_same,
+    key_of=_same,
     record_of=lambda name: [name.database, name.name],
     value_of=_decoded(tuple[str, str], lambda pair: Identifier(*pair)),
     order=lambda key, _: key,
@@ -299,8 +295,8 @@ TABLE_NAMES: Final = EntryFormat[str, Identifier](
 """The names of the tables by id."""
 
 DROPPED_TABLES: Final = EntryFormat[str, DroppedTable](
-    text_of=_same_text,
-    key_of=_same_text,
+    text_of=_same,
+    key_of=_same,
     record_of=dropped_record,
     value_of=_decoded(DroppedTableRecord, dropped_from_record),
     order=lambda key, value: (value().dropped_version, key),
@@ -309,9 +305,9 @@ DROPPED_TABLES: Final = EntryFormat[str, DroppedTable](
 """The dropped tables by id."""
 
 LOCATIONS: Final = EntryFormat[str, UsedLocation](
-    text_of=_same_text,
-    key_of=_same_text,
-    record_of=_same_record,
+    text_of=_same,
+    key_of=_same,
+    record_of=_same,
     value_of=msgspec.json.Decoder(UsedLocation).decode,
     order=lambda key, _: key,
     combine=combine_uses,

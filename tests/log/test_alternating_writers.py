@@ -1,4 +1,4 @@
-"""What two handles of one table ask of a local store while they commit in turn."""
+"""Requests to a local store of two handles that commit to one table in turn."""
 
 from __future__ import annotations
 
