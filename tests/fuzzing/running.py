@@ -42,8 +42,9 @@ _NOW: Final = 4_000_000_000_000
 """Later than what the seeds say, which an import would reject otherwise."""
 
 _CHECKOUT: Final = str(Path(__file__).parents[2])
-_LIBRARIES: Final = tuple(
-    {*sysconfig.get_paths().values(), *zoneinfo.TZPATH, sys.prefix, sys.base_prefix, "/proc/"}
+_LIBRARIES: Final = (
+    *{*sysconfig.get_paths().values(), *zoneinfo.TZPATH, sys.prefix, sys.base_prefix, "/proc/"},
+    *([sys.pycache_prefix] if sys.pycache_prefix else []),
 )
 _FORBIDDEN: Final = (
     *("socket.connect", "socket.getaddrinfo", "subprocess.Popen", "os.system", "os.exec"),
