@@ -159,8 +159,19 @@ class Ledger:
         return f"{type(self).__name__}({self.url!r})"
 
     def _repr_html_(self) -> str:
-        rows = [(each.database, each.name) for each in sorted(self.state.tables, key=str)]
+        tables = self.state.tables if self.is_begun else ()
+        rows = [(each.database, each.name) for each in sorted(tables, key=str)]
         return html_table(("database", "table"), rows, caption=self.url)
+
+    @property
+    def _existing(self) -> LedgerHandle:
+        """The handle, for all that cannot create the ledger: a mistyped URL is not read as empty.
+
+        Raises:
+            NotFoundError: There is no ledger at the URL.
+        """
+        self._handle.refuse_missing()
+        return self._handle
 
     def __enter__(self) -> Self:
         return self
@@ -276,7 +287,7 @@ class Ledger:
             >>> lake.state.version
             1
         """
-        return self._handle.state
+        return self._existing.state
 
     @validate_arguments(first=its.whole)
     def events(self, first: int = 0) -> Iterator[Commit[CatalogEvent]]:
@@ -286,7 +297,7 @@ class Ledger:
             >>> [type(each.transactions[0].events[0]).__name__ for each in lake.events()]
             ['DatabaseCreated', 'TableCreated']
         """
-        return self._handle.events(first)
+        return self._existing.events(first)
 
     @validate_arguments(commit_id=its.text)
     def find_commit(self, commit_id: str) -> Commit[CatalogEvent] | None:
@@ -297,7 +308,7 @@ class Ledger:
             >>> lake.find_commit("monday").version, lake.find_commit("tuesday")
             (2, None)
         """
-        return self._handle.find_commit(commit_id)
+        return self._existing.find_commit(commit_id)
 
     @validate_arguments(commit_id=its.text, on_progress=its.callback)
     def find_everywhere(self, commit_id: str, on_progress: Progress = no_progress) -> FoundCommits:
@@ -315,7 +326,7 @@ class Ledger:
             >>> [(each.label, each.version) for each in lake.find_everywhere("monday").entries]
             [('shop.orders (dropped)', 3)]
         """
-        return self._handle.find_in_all_logs(commit_id, on_progress)
+        return self._existing.find_in_all_logs(commit_id, on_progress)
 
     def report(self) -> str:
         """Return an audit report of all tables as one HTML page without scripts or network access.
@@ -331,7 +342,7 @@ class Ledger:
 
         names = [f"{each}.{name}" for each in self.databases() for name in self.tables(each)]
         tables = {name: self.table(name) for name in names}
-        named = self._handle.log.personal.named
+        named = self._existing.log.personal.named
         states = [(name, named(each.state)) for name, each in tables.items()]
         newest = max([self.state.time_millis, *(each.time_millis for _, each in states)])
         return ledger_page(self.url, self.entries(), states, moment(newest))
@@ -354,7 +365,8 @@ class Ledger:
         """
         from ledger.audit.entries import make_entry_filter
 
-        return self._handle.entries(database, make_entry_filter(**wanted))
+        now_millis = self._existing.setting.now_millis()
+        return self._existing.entries(database, make_entry_filter(now_millis=now_millis, **wanted))
 
     def history(self, database: str | None = None, **wanted: Any) -> Rows:
         """Return the history of the catalog and of all tables as one row per event, newest first.
@@ -416,7 +428,7 @@ class Ledger:
         """
         from ledger.decide.catalog import AlterDatabase
 
-        return self._handle.ask(AlterDatabase(name, tuple(removals), updates or {}), commit)
+        return self._existing.ask(AlterDatabase(name, tuple(removals), updates or {}), commit)
 
     @validate_arguments(name=its.text)
     def drop_database(self, name: str, **commit: Unpack[CommitOptions]) -> Appended[CatalogState]:
@@ -430,7 +442,7 @@ class Ledger:
         """
         from ledger.decide.catalog import DropDatabase
 
-        return self._handle.ask(DropDatabase(name), commit)
+        return self._existing.ask(DropDatabase(name), commit)
 
     @validate_arguments(database=its.text.or_none())
     def tables(self, database: str | None = None) -> list[str]:
@@ -510,7 +522,7 @@ class Ledger:
             sort_order=sort_order,
         )
         name = Identifier.parse(identifier)
-        return Table(create_table(self._handle, name, wanted, location, commit))
+        return Table(create_table(self._existing, name, wanted, location, commit))
 
     @validate_arguments(tables=its.by_name)
     def create_tables(
@@ -540,7 +552,7 @@ class Ledger:
         from ledger.table import Table
 
         wanted = {Identifier.parse(n): new_table(as_schema(s)) for n, s in tables.items()}
-        opened = create_tables(self._handle, wanted, commit)
+        opened = create_tables(self._existing, wanted, commit)
         return {str(name): Table(handle) for name, handle in opened.items()}
 
     @validate_arguments(
@@ -803,7 +815,7 @@ class Ledger:
         """
         from ledger.table import Table
 
-        return Table(self._handle.table(identifier))
+        return Table(self._existing.table(identifier))
 
     def rename_table(
         self,
@@ -821,7 +833,7 @@ class Ledger:
         from ledger.decide.catalog import RenameTable
 
         names = Identifier.parse(source), Identifier.parse(destination)
-        return self._handle.ask(RenameTable(*names), commit)
+        return self._existing.ask(RenameTable(*names), commit)
 
     @validate_arguments(purge=its.switch)
     def drop_table(
@@ -850,7 +862,7 @@ class Ledger:
         """
         from ledger.ledger_writes import drop_table
 
-        return drop_table(self._handle, identifier, commit, purge=purge)
+        return drop_table(self._existing, identifier, commit, purge=purge)
 
     @validate_arguments(database=its.text.or_none())
     def dropped_tables(self, database: str | None = None) -> tuple[DroppedTable, ...]:
@@ -866,7 +878,7 @@ class Ledger:
         """
         from ledger.dropped_tables import dropped_tables
 
-        return dropped_tables(self._handle, database)
+        return dropped_tables(self._existing, database)
 
     @validate_arguments(
         identifier=its.instance_of("the name of a dropped table, or its id", str, Identifier)
@@ -898,7 +910,7 @@ class Ledger:
         from ledger.dropped_tables import undrop_table
         from ledger.table import Table
 
-        return Table(undrop_table(self._handle, str(identifier), destination, commit))
+        return Table(undrop_table(self._existing, str(identifier), destination, commit))
 
     @validate_arguments(database=its.text)
     def views(self, database: str) -> list[str]:
@@ -926,7 +938,7 @@ class Ledger:
             'SELECT id FROM orders'
         """
         entry = self.state.view(Identifier.parse(identifier))
-        return evolve(entry, audit=self._handle.log.personal.named(entry.audit))
+        return evolve(entry, audit=self._existing.log.personal.named(entry.audit))
 
     @validate_arguments(schema=its.instance_of("a ViewSchema", ViewSchema))
     def create_view(
@@ -943,7 +955,7 @@ class Ledger:
         """
         from ledger.ledger_writes import create_view
 
-        return create_view(self._handle, identifier, schema, commit)
+        return create_view(self._existing, identifier, schema, commit)
 
     @validate_arguments(changes=its.iterable_of("a sequence of changes of a view"))
     def alter_view(
@@ -968,7 +980,7 @@ class Ledger:
         from ledger.decide.catalog import AlterView, as_view_changes
 
         asked = as_view_changes(changes)
-        return self._handle.ask(AlterView(Identifier.parse(identifier), asked), commit)
+        return self._existing.ask(AlterView(Identifier.parse(identifier), asked), commit)
 
     def rename_view(
         self,
@@ -989,7 +1001,7 @@ class Ledger:
         from ledger.decide.catalog import RenameView
 
         names = Identifier.parse(source), Identifier.parse(destination)
-        return self._handle.ask(RenameView(*names), commit)
+        return self._existing.ask(RenameView(*names), commit)
 
     def drop_view(
         self, identifier: str | Identifier, **commit: Unpack[CommitOptions]
@@ -1006,7 +1018,7 @@ class Ledger:
         """
         from ledger.decide.catalog import DropView
 
-        return self._handle.ask(DropView(Identifier.parse(identifier)), commit)
+        return self._existing.ask(DropView(Identifier.parse(identifier)), commit)
 
     @validate_arguments(database=its.text)
     def functions(self, database: str) -> list[str]:
@@ -1034,7 +1046,7 @@ class Ledger:
             'a * b'
         """
         entry = self.state.function(Identifier.parse(identifier))
-        return evolve(entry, audit=self._handle.log.personal.named(entry.audit))
+        return evolve(entry, audit=self._existing.log.personal.named(entry.audit))
 
     @validate_arguments(function=its.instance_of("a Function", Function))
     def create_function(
@@ -1051,7 +1063,7 @@ class Ledger:
         """
         from ledger.ledger_writes import create_function
 
-        return create_function(self._handle, identifier, function, commit)
+        return create_function(self._existing, identifier, function, commit)
 
     @validate_arguments(changes=its.iterable_of("a sequence of changes of a function"))
     def alter_function(
@@ -1075,7 +1087,7 @@ class Ledger:
         from ledger.decide.functions import AlterFunction, as_function_changes
 
         asked = as_function_changes(changes)
-        return self._handle.ask(AlterFunction(Identifier.parse(identifier), asked), commit)
+        return self._existing.ask(AlterFunction(Identifier.parse(identifier), asked), commit)
 
     def drop_function(
         self, identifier: str | Identifier, **commit: Unpack[CommitOptions]
@@ -1091,7 +1103,7 @@ class Ledger:
         """
         from ledger.decide.functions import DropFunction
 
-        return self._handle.ask(DropFunction(Identifier.parse(identifier)), commit)
+        return self._existing.ask(DropFunction(Identifier.parse(identifier)), commit)
 
     def inspect_location(self) -> Findings:
         """Compare the ledger's recorded location with the opened one: moved, copied or an alias.
@@ -1199,7 +1211,7 @@ class Ledger:
         from ledger.ledger_writes import plan_erasure
 
         return plan_erasure(
-            self._handle,
+            self._existing,
             author=author,
             text=text,
             table=table,
@@ -1277,7 +1289,7 @@ class Ledger:
         from ledger.ledger_writes import erase
 
         return erase(
-            self._handle,
+            self._existing,
             author=author,
             text=text,
             table=table,
@@ -1300,7 +1312,7 @@ class Ledger:
         """
         from ledger.ledger_writes import plan_clock_correction
 
-        return plan_clock_correction(self._handle, true_time)
+        return plan_clock_correction(self._existing, true_time)
 
     @validate_arguments(true_time=its.moment.or_none())
     def correct_clock(
@@ -1319,7 +1331,7 @@ class Ledger:
         """
         from ledger.ledger_writes import correct_clock
 
-        return correct_clock(self._handle, true_time, commit)
+        return correct_clock(self._existing, true_time, commit)
 
 
 def _importer_of_format(format_name: str) -> Any:

@@ -45,7 +45,7 @@ from ledger.model.errors import (
     TableDroppedError,
 )
 from ledger.model.names import Identifier
-from ledger.observing.telemetry import traced_commit
+from ledger.observing.telemetry import log_event, traced_commit
 from ledger.opening.context import (
     FixedLocation,
     Progress,
@@ -174,15 +174,16 @@ class LedgerHandle:
         if not self.is_begun:
             raise NotFoundError(
                 f"there is no ledger at {self.url}: check the path, or create one with: "
-                f"lakeledger init {self.url}"
+                f"lakeledger init {self.url}, or in Python: lake.init()"
             )
 
     def init(self, *, erasable: bool = False) -> str:
         """Initialize the ledger unless it exists already; see `Ledger.init`."""
         self.refuse_lost_root()
-        if self._root_id is None:
+        if not self.is_begun:
             create_root_file(self.setting)
             self._root_id = read_root(self.setting)
+            log_event(__name__, "ledger_created", root=self.url, ledger_id=self._root_id)
         if erasable and not self.is_erasable:
             self._begin_erasable()
         return self._root_id or ""
@@ -201,12 +202,15 @@ class LedgerHandle:
     @property
     def is_begun(self) -> bool:
         """True if the ledger exists at its URL, that is, was initialized."""
+        if self._root_id is None:
+            # Another process may have initialized it.
+            self._root_id = read_root(self.setting)
         return self._root_id is not None
 
     @property
     def ledger_id(self) -> str | None:
         """The ledger's unique id; None if no ledger exists at the URL yet."""
-        return None if self._root_id is None else self.state.ledger_id or self._root_id
+        return self.state.ledger_id or self._root_id if self.is_begun else None
 
     @property
     def is_erasable(self) -> bool:

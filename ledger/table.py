@@ -23,14 +23,15 @@ from ledger.model import arguments as its
 from ledger.model.arguments import validate_arguments
 from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import FileChange
-from ledger.model.instant import SnapshotInstant, TagInstant, instant_from_arguments
+from ledger.model.instant import VersionInstant
+from ledger.model.instant_text import parse_instant
 from ledger.model.messages import html_table
 from ledger.model.names import Identifier, parse_column_path
 from ledger.model.schema import Schema
 from ledger.opening.context import Progress, no_progress
 from ledger.opening.shared_arguments import PROTOCOL, WANTED_ENTRIES
 from ledger.state.table import TableState
-from ledger.table_at import TableAt
+from ledger.table_at import TableAt, resolve_table_at
 from ledger.table_branch import Paths, TableBranch
 from ledger.table_handle import TableHandle, handle_of
 
@@ -120,6 +121,7 @@ class Table:
         return self._handle.state
 
     @validate_arguments(
+        instant=its.instant.or_none(),
         version=its.whole.or_none(),
         timestamp=its.moment.or_none(),
         snapshot=its.whole.or_none(),
@@ -128,6 +130,7 @@ class Table:
     )
     def at(
         self,
+        instant: str | int | datetime | None = None,
         *,
         version: int | None = None,
         timestamp: datetime | int | str | None = None,
@@ -138,34 +141,35 @@ class Table:
         """Return the table at an instant (time travel); without arguments, at its newest version.
 
         Args:
+            instant: A version, a datetime, or a text: `7`, `HEAD~3`, `-3`, `tag:v1`, `snapshot:12`,
+                `branch:audit`, `2013-01-31`, `yesterday`, `15m ago`; see
+                `ledger.model.instant_text`.
             version: The version of a commit: the table right after it.
-            timestamp: A datetime or an ISO text with a time zone, or Unix milliseconds.
+            timestamp: A datetime with a time zone, Unix milliseconds, or a text: an ISO time, which
+                is local without a zone, `yesterday` or `15m ago`.
             snapshot: A snapshot's id; the schema is the snapshot's.
             tag: A tag's name; the schema is the snapshot's.
-            branch: A branch's name; the schema is the table's. With version or timestamp: the
-                branch as it was then.
+            branch: A branch's name; the schema is the table's. With a version or a time: the branch
+                as it was then.
 
         Raises:
             NotFoundError: It does not exist, or was expired; the message lists what exists.
-            InvalidInputError: More than one was given.
+            InvalidInputError: More than one was given, or a text is no instant.
 
         Example:
             >>> _ = orders.alter([ledger.AddColumn(("note",), "STRING")])
-            >>> orders.at(tag="v1").schema.names, orders.at(version=3).schema.names
+            >>> orders.at("HEAD~1").schema.names, orders.at(version=3).schema.names
             (('id', 'addr'), ('id', 'addr', 'note'))
         """
-        head = self.state
-        instant = instant_from_arguments(
-            version=version, timestamp=timestamp, snapshot=snapshot, tag=tag
+        return resolve_table_at(
+            self._handle,
+            instant,
+            version=version,
+            timestamp=timestamp,
+            snapshot=snapshot,
+            tag=tag,
+            branch=branch,
         )
-        asked = {"snapshot": snapshot, "tag": tag, "branch": branch}
-        named = {kind: name for kind, name in asked.items() if name is not None}
-        if branch is None:
-            return TableAt(*self._handle.instant(head, instant), self._handle, named=named)
-        if isinstance(instant, SnapshotInstant | TagInstant):
-            raise InvalidInputError(f"{instant} and branch {branch} were both named; name one")
-        found = self._handle.branch_instant(head, instant, branch)
-        return TableAt(*found, self._handle, named=named)
 
     @property
     def schema(self) -> Schema:
@@ -213,7 +217,7 @@ class Table:
         callback: Callable[[Step], object] | None = None,
         *,
         first: int = 0,
-        until: TableAt | datetime | int | None = None,
+        until: TableAt | datetime | int | str | None = None,
     ) -> Replay:
         """Replay the table's commits up to an instant, one step per commit.
 
@@ -223,7 +227,7 @@ class Table:
         Args:
             callback: Called at once with each step.
             first: The first version.
-            until: The last commit: a version, a `TableAt`, or a datetime; None for the newest.
+            until: The last commit: a `TableAt`, or an instant as for `at`; None for the newest.
 
         Raises:
             NotFoundError: The version does not exist.
@@ -238,12 +242,7 @@ class Table:
         """
         from ledger.relocation.replaying import Replay
 
-        if isinstance(until, TableAt):
-            last = until.state.version
-        elif isinstance(until, datetime):
-            last = self.at(timestamp=until).version
-        else:
-            last = self.at(version=until).version
+        last = until.version if isinstance(until, TableAt) else self.at(until).version
         if first > last:
             raise InvalidInputError(f"first={first} comes after the last version, {last}")
         found = Replay(self._handle, first, last)
@@ -366,8 +365,8 @@ class Table:
     @validate_arguments(match=its.one_of("id", "name").or_none())
     def diff(
         self,
-        before: TableAt | Table | int,
-        after: TableAt | Table | int | None = None,
+        before: TableAt | Table | datetime | int | str,
+        after: TableAt | Table | datetime | int | str | None = None,
         *,
         match: ColumnMatch | None = None,
     ) -> TableDiff:
@@ -377,7 +376,7 @@ class Table:
         a move; columns of two tables are matched by name.
 
         Args:
-            before: A `TableAt`, a version, or another table at its newest version.
+            before: A `TableAt`, an instant as for `at`, or another table at its newest version.
             after: The same; None for this table at its newest version.
             match: "id" or "name", to match the columns by that instead.
 
@@ -409,10 +408,10 @@ class Table:
             past=partial(handle_of(ends[0]).past_columns, one),
         )
 
-    def _instant_to_compare(self, given: TableAt | Table | int | None) -> TableAt:
+    def _instant_to_compare(self, given: TableAt | Table | datetime | int | str | None) -> TableAt:
         if isinstance(given, Table):
             return given.at()
-        return given if isinstance(given, TableAt) else self.at(version=given)
+        return given if isinstance(given, TableAt) else self.at(given)
 
     @validate_arguments(column=its.column.or_none())
     def blame(self, column: str | Sequence[str] | None = None) -> Blames:
@@ -463,8 +462,8 @@ class Table:
 
         Args:
             last: Newest version to include; pass the last seen version minus one for the next page.
-            since: Earliest time: a datetime with a time zone, or Unix milliseconds.
-            until: Latest time.
+            since: Earliest time, as for `at(timestamp=...)`; of a date, its begin.
+            until: Latest time; of a date, its end.
             author: A part of the author's name.
             kinds: Kinds of events, such as `addColumn`; a transaction has at least one of them.
             message: A regular expression to search for in the message.
@@ -489,6 +488,7 @@ class Table:
         if branch is not None:
             check_branch(self._handle.log, branch)
         wanted = make_entry_filter(
+            now_millis=self._handle.setting.now_millis(),
             last=last,
             since=since,
             until=until,
@@ -617,8 +617,8 @@ class Table:
         """
         return self._handle.column_id(column)
 
-    @validate_arguments(version=its.whole, transaction=its.text.or_none())
-    def plan_undo(self, version: int, *, transaction: str | None = None) -> Undoing:
+    @validate_arguments(version=its.instant, transaction=its.text.or_none())
+    def plan_undo(self, version: int | str, *, transaction: str | None = None) -> Undoing:
         """Return the changes that `undo` would commit, or why it cannot; nothing is written.
 
         Example:
@@ -628,16 +628,22 @@ class Table:
         """
         from ledger.table_writes import plan_undo
 
-        return plan_undo(self._handle, version, transaction)
+        number = self._version_number(version)
+        wanted = self.at(version).version if number is None else number
+        return plan_undo(self._handle, wanted, transaction)
 
-    @validate_arguments(version=its.whole, transaction=its.text.or_none())
+    @validate_arguments(version=its.instant, transaction=its.text.or_none())
     def undo(
-        self, version: int, *, transaction: str | None = None, **options: Unpack[CommitOptions]
+        self,
+        version: int | str,
+        *,
+        transaction: str | None = None,
+        **options: Unpack[CommitOptions],
     ) -> Appended[TableState]:
         """Undo one earlier change by a new commit; later changes stay, as with `git revert`.
 
         Args:
-            version: The commit to undo.
+            version: The commit to undo: its version, or an instant as for `at`, such as `HEAD`.
             transaction: Id of the transaction to undo, if the commit holds several.
             options: See CommitOptions; the default message names the undone version.
 
@@ -652,9 +658,27 @@ class Table:
         """
         from ledger.table_writes import undo
 
-        return undo(self._handle, version, transaction, options)
+        number = self._version_number(version)
+        if number is None:
+            before = self._committed_before(["undo", version, transaction], options)
+            if before is not None:
+                return before
+            number = self.at(version).version
+        return undo(self._handle, number, transaction, options)
 
-    def plan_revert(self, to: TableAt | int) -> Undoing:
+    def _version_number(self, given: int | str) -> int | None:
+        """Return a version that is given by its number; None for other instants."""
+        found = parse_instant(given, self._handle.setting.now_millis())
+        return found.version if isinstance(found, VersionInstant) else None
+
+    def _committed_before(
+        self, words: list[object], options: CommitOptions
+    ) -> Appended[TableState] | None:
+        # A text such as HEAD means another version once the commit of the first call exists.
+        asked = options.setdefault("asked", words)
+        return self._handle.committed_before(options.get("commit_id"), asked)
+
+    def plan_revert(self, to: TableAt | datetime | int | str) -> Undoing:
         """Return the changes that `revert` would commit, or why it cannot; nothing is written.
 
         Example:
@@ -667,13 +691,15 @@ class Table:
         at = self._instant_to_compare(to)
         return plan_revert(self._handle, evolve(at.state, schema=at.schema))
 
-    def revert(self, to: TableAt | int, **options: Unpack[CommitOptions]) -> Appended[TableState]:
+    def revert(
+        self, to: TableAt | datetime | int | str, **options: Unpack[CommitOptions]
+    ) -> Appended[TableState]:
         """Restore the schema, options and layout of an earlier version by a new commit.
 
         Data and tags stay as they are; `rollback` restores the data of a snapshot.
 
         Args:
-            to: A `TableAt` or a version.
+            to: A `TableAt`, or an instant as for `at`.
             options: See CommitOptions; the default message names the restored version.
 
         Raises:
@@ -687,6 +713,10 @@ class Table:
         """
         from ledger.table_writes import revert
 
+        if isinstance(to, str):
+            before = self._committed_before(["revert", to], options)
+            if before is not None:
+                return before
         at = self._instant_to_compare(to)
         return revert(self._handle, evolve(at.state, schema=at.schema), options)
 

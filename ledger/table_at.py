@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
 from ledger.model import arguments as its
 from ledger.model.arguments import validate_arguments
+from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import FileChange
+from ledger.model.instant import (
+    SnapshotInstant,
+    TagInstant,
+    TimestampInstant,
+    VersionInstant,
+    instant_from_arguments,
+)
+from ledger.model.instant_text import parse_time, resolve_instant
 from ledger.model.messages import html_table
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot, Tag, Totals
@@ -216,3 +226,39 @@ class TableAt:
         """
         found: pa.Table = self.scan().update(limit=limit).to_arrow()
         return found
+
+
+def resolve_table_at(  # noqa: PLR0913 - the arguments of `Table.at`
+    handle: TableHandle,
+    instant: str | int | datetime | None,
+    *,
+    version: int | None = None,
+    timestamp: datetime | int | str | None = None,
+    snapshot: int | None = None,
+    tag: str | None = None,
+    branch: str | None = None,
+) -> TableAt:
+    """Return a table at an instant; arguments and errors as for `Table.at`."""
+    head, now_millis = handle.state, handle.setting.now_millis()
+    moment = None if timestamp is None else parse_time(timestamp, now_millis)
+    found = instant_from_arguments(version=version, timestamp=moment, snapshot=snapshot, tag=tag)
+    on_branch = None
+    if instant is not None:
+        if found is not None:
+            raise InvalidInputError(f"{instant} and {found} were both named; name one")
+        found, on_branch = resolve_instant(instant, now_millis, head.version)
+    is_ref = isinstance(found, SnapshotInstant | TagInstant)
+    if branch is not None and (is_ref or on_branch is not None):
+        raise InvalidInputError(f"{found or instant} and branch {branch} were both named; name one")
+    on_branch = on_branch or branch
+    if on_branch is not None:
+        read = handle.branch_instant(head, found, on_branch)
+        return TableAt(*read, handle, named={"branch": on_branch})
+    match found:
+        case TagInstant(tag_name=name):
+            named: dict[str, str | int] = {"tag": name}
+        case SnapshotInstant(snapshot_id=snapshot_id):
+            named = {"snapshot": snapshot_id}
+        case VersionInstant() | TimestampInstant() | None:
+            named = {}
+    return TableAt(*handle.instant(head, found), handle, named=named)

@@ -16,7 +16,7 @@ from ledger.model.messages import html_table
 from ledger.model.snapshot import Branch
 from ledger.opening.context import Progress, no_progress
 from ledger.state.table import TableState
-from ledger.table_at import TableAt
+from ledger.table_at import TableAt, resolve_table_at
 from ledger.table_handle import TableHandle
 
 if TYPE_CHECKING:
@@ -72,9 +72,12 @@ class TableBranch:
         """
         return self._handle.state.branch(self.name)
 
-    @validate_arguments(version=its.whole.or_none(), timestamp=its.moment.or_none())
+    @validate_arguments(
+        instant=its.instant.or_none(), version=its.whole.or_none(), timestamp=its.moment.or_none()
+    )
     def at(
         self,
+        instant: str | int | datetime | None = None,
         *,
         version: int | None = None,
         timestamp: datetime | int | str | None = None,
@@ -82,11 +85,13 @@ class TableBranch:
         """Return the branch's data at an instant, with the table's schema at that instant.
 
         Args:
+            instant: A version or a time, as for `Table.at`.
             version: The version of a commit: the branch right after it. None: the newest.
-            timestamp: A datetime or an ISO text with a time zone, or Unix milliseconds.
+            timestamp: As for `Table.at`.
 
         Raises:
             NotFoundError: The version does not exist, or the branch did not exist then.
+            InvalidInputError: More than one was given, or a tag, a snapshot or another branch.
 
         Example:
             >>> audit = orders.branch("audit")
@@ -95,9 +100,9 @@ class TableBranch:
             >>> audit.at().totals.record_count, orders.at().totals.record_count
             (0, 2)
         """
-        instant = instant_from_arguments(version=version, timestamp=timestamp)
-        found = self._handle.branch_instant(self._handle.state, instant, self.name)
-        return TableAt(*found, self._handle, named={"branch": self.name})
+        return resolve_table_at(
+            self._handle, instant, version=version, timestamp=timestamp, branch=self.name
+        )
 
     @validate_arguments(
         snapshot=its.whole.or_none(),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 import ledger
 from ledger import (
@@ -172,15 +174,55 @@ def test_external_tables_keep_their_location(tmp_path_factory: pytest.TempPathFa
         lake.create_table("shop.ext", SCHEMA, location="relative/folder")
 
 
-def test_a_root_that_is_not_there_yet_is_empty_and_unwritten(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    root = tmp_path_factory.mktemp("lake") / "new"
-    lake = ledger.open(str(root))
-    assert lake.databases() == []
+NEEDS_A_LEDGER: dict[str, Callable[[ledger.Ledger], object]] = {
+    "databases": lambda lake: lake.databases(),
+    "tables": lambda lake: lake.tables(),
+    "table": lambda lake: lake.table("shop.orders"),
+    "state": lambda lake: lake.state,
+    "entries": lambda lake: lake.entries(),
+    "history": lambda lake: [*lake.history()],
+    "events": lambda lake: lake.events(),
+    "dropped_tables": lambda lake: lake.dropped_tables(),
+    "views": lambda lake: lake.views("shop"),
+    "function": lambda lake: lake.function("shop.area"),
+    "find_commit": lambda lake: lake.find_commit("monday"),
+    "report": lambda lake: lake.report(),
+    "create_table": lambda lake: lake.create_table("shop.orders", SCHEMA),
+    "create_tables": lambda lake: lake.create_tables({"shop.orders": SCHEMA}),
+    "drop_database": lambda lake: lake.drop_database("shop"),
+    "drop_table": lambda lake: lake.drop_table("shop.orders"),
+    "erase": lambda lake: lake.erase(author="ann"),
+    "correct_clock": lambda lake: lake.correct_clock(),
+}
+
+
+@pytest.mark.parametrize("call", NEEDS_A_LEDGER)
+def test_a_mistyped_root_is_not_read_as_an_empty_ledger(tmp_path: Path, call: str) -> None:
+    root = tmp_path / "typo"
+    with pytest.raises(NotFoundError, match=r"no ledger at .*typo: check the path, or create one"):
+        NEEDS_A_LEDGER[call](ledger.open(root))
     assert not root.exists()
+
+
+def test_a_root_that_is_not_there_yet_is_created_by_the_first_write(tmp_path: Path) -> None:
+    root = tmp_path / "new"
+    lake, other = ledger.open(root), ledger.open(root)
+    assert (lake.is_begun, lake.ledger_id, root.exists()) == (False, None, False)
+    assert "new" in repr(lake)
+    assert "new" in lake._repr_html_()
     lake.create_database("shop")
-    assert lake.ledger_id == ledger.open(str(root)).ledger_id is not None
+    assert lake.ledger_id == other.ledger_id == ledger.open(root).ledger_id is not None
+    assert other.databases() == ["shop"]
+
+
+def test_the_write_that_creates_a_ledger_says_so(tmp_path: Path) -> None:
+    with capture_logs() as logged:
+        lake = ledger.open(tmp_path / "new")
+        lake.create_database("shop")
+        lake.create_database("more")
+        ledger.open(tmp_path / "new").init()
+    created = [each for each in logged if each["event"] == "ledger_created"]
+    assert [(each["root"], each["ledger_id"]) for each in created] == [(lake.url, lake.ledger_id)]
 
 
 @pytest.mark.parametrize("change", [AddColumn("a", "INT"), 7, {"type": "setOption"}])

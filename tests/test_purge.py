@@ -24,6 +24,7 @@ FORMATS = ("paimon", "iceberg", "delta")
 
 def table_with_files(lake: Ledger, name: str, count: int = 2) -> Table:
     """Create a table, with data files in its folder."""
+    lake.init()
     if "shop" not in lake.databases():
         lake.create_database("shop")
     table = lake.create_table(name, Schema.of({"id": "INT"}, options=ALL_FORMATS))

@@ -31,7 +31,7 @@ from ledger.log.stream_log import StreamLog
 from ledger.log.time_travel import head_state
 from ledger.model.arguments import path_texts
 from ledger.model.errors import InvalidInputError
-from ledger.model.instant import millis
+from ledger.model.instant_text import parse_time
 from ledger.model.messages import first_few, html_table, moment, similar_names
 from ledger.state.snapshots import MAIN
 
@@ -242,6 +242,7 @@ EVENT_KINDS: frozenset[str] = frozenset(
 
 def make_entry_filter(  # noqa: PLR0913 - each is a question of its own
     *,
+    now_millis: int,
     last: int | None = None,
     since: datetime | int | str | None = None,
     until: datetime | int | str | None = None,
@@ -265,8 +266,8 @@ def make_entry_filter(  # noqa: PLR0913 - each is a question of its own
         )
     return EntryFilter(
         last=last,
-        since_millis=None if since is None else millis(since),
-        until_millis=None if until is None else millis(until),
+        since_millis=None if since is None else parse_time(since, now_millis, date="begin"),
+        until_millis=None if until is None else parse_time(until, now_millis),
         author=author,
         kinds=wanted,
         message=message,

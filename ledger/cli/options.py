@@ -16,11 +16,9 @@ The file is `$LAKELEDGER_CONFIG`, or `lakeledger.toml` in `$XDG_CONFIG_HOME` or 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any, Protocol, TypeVar
+from typing import Annotated, Any, Literal, Protocol, TypeVar
 
 from attrs import evolve, field, frozen
 from cyclopts import Group, Parameter, Token
@@ -31,11 +29,12 @@ from ledger.cli.output import Output, Screen
 from ledger.ledger import Ledger
 from ledger.ledger import open as open_ledger
 from ledger.locations import LOCAL, family_of, is_absolute
-from ledger.log.request import CommitOptions
-from ledger.model.errors import NotFoundError
-from ledger.model.instant import parse_iso_datetime
+from ledger.log.request import CommitOptions, now_millis
+from ledger.model.errors import InvalidInputError
+from ledger.model.instant import instant_from_arguments
+from ledger.model.instant_text import ParsedInstant, parse_instant, parse_time
 from ledger.model.messages import name_hint
-from ledger.model.types import LONG_MAX, whole_number
+from ledger.model.types import LONG_MAX
 from ledger.stores.wrappers import Trust
 from ledger.table import Table
 from ledger.table_at import TableAt
@@ -370,128 +369,76 @@ class InstantFlags:
     at: Annotated[
         str | None,
         Parameter(
-            help="tag:NAME, branch:NAME, snapshot:3, version:7, -3 (3 commits ago), now, "
-            "yesterday, 7d or 12h (ago), or a date or time, in the local time zone unless it has "
-            "its own."
+            help="Version 7, HEAD~3 or -3 (3 commits ago), tag:NAME, branch:NAME, snapshot:3, now, "
+            "yesterday, 15m ago, or a date or time, in the local time zone unless it has its own."
         ),
     ] = None
     version: Annotated[int | None, Parameter(help="Version (commit number).")] = None
     timestamp: Annotated[
-        str | None, Parameter(help="ISO 8601 time with zone, or Unix milliseconds.")
+        str | None, Parameter(help="ISO 8601 time, yesterday, 15m ago, or Unix milliseconds.")
     ] = None
     snapshot: Annotated[int | None, Parameter(help="Snapshot id.")] = None
     tag: Annotated[str | None, Parameter(help="Tag name.", completer=tags_of)] = None
 
     def named(self) -> dict[str, Any]:
-        """Return the keyword arguments of `Table.at`.
+        """Return the keyword arguments of `Table.at`; none for the newest version.
 
         Raises:
             UsageError: More than one instant is given, or one cannot be parsed.
         """
         given: dict[str, Any] = {
+            "instant": self.at,
             "version": self.version,
-            "timestamp": None if self.timestamp is None else read_time(self.timestamp),
+            "timestamp": self.timestamp,
             "snapshot": self.snapshot,
             "tag": self.tag,
         }
         named = {key: value for key, value in given.items() if value is not None}
-        if len(named) + (self.at is not None) > 1:
+        if len(named) > 1:
             raise UsageError("give only one of --at, --version, --timestamp, --snapshot and --tag")
-        return named if self.at is None else read_instant(self.at)
+        if self.timestamp is not None:
+            read_time(self.timestamp)
+        return named if self.at is None or read_instant(self.at) is not None else {}
 
     def of(self, table: Table) -> TableAt:
         """Return the table at the instant."""
-        named = self.named()
-        ago = named.pop("ago", None)
-        return table.at(**named) if ago is None else table.at(version=self.version_of(table, ago))
-
-    @staticmethod
-    def version_of(table: Table, ago: int) -> int:
-        """Return the version a number of commits before the newest.
-
-        Raises:
-            NotFoundError: The table has fewer commits.
-        """
-        newest = table.state.version
-        if ago > newest:
-            raise NotFoundError(f"there are only {newest} commits before the newest, not {ago}")
-        return newest - ago
+        return table.at(**self.named())
 
     def __str__(self) -> str:
         named = self.named()
-        if "ago" in named:
-            return f" {named['ago']} {'commit' if named['ago'] == 1 else 'commits'} ago"
-        return "".join(f" at {key} {value}" for key, value in named.items())
+        text = named.pop("instant", None)
+        if self.timestamp is not None:
+            named["timestamp"] = read_time(self.timestamp)
+        instant = instant_from_arguments(**named) if text is None else read_instant(text)
+        return "" if instant is None else f" at {instant}"
 
 
-def read_instant(text: str) -> dict[str, Any]:
-    """Parse the value of `--at` into keyword arguments of `Table.at`.
+def read_instant(text: str) -> ParsedInstant | None:
+    """Parse an instant as on the command line, for an early error; None is the newest version.
 
     Raises:
         UsageError: The text is not an instant.
 
     Example:
-        >>> read_instant("tag:v1"), read_instant("branch:audit"), read_instant("snapshot:3")
-        ({'tag': 'v1'}, {'branch': 'audit'}, {'snapshot': 3})
+        >>> str(read_instant("tag:v1")), str(read_instant("HEAD~3")), read_instant("now")
+        ('tag v1', 'HEAD~3', None)
     """
-    if text in {"now", "main", "branch:main"}:
-        return {}
-    ago = whole_number(text[1:]) if text.startswith("-") else None
-    if ago is not None:
-        return {"ago": ago}
-    word, colon, rest = text.partition(":")
-    if colon and word in {"tag", "branch"}:
-        return {word: rest}
-    if colon and word in {"snapshot", "version"}:
-        number = whole_number(rest)
-        if number is None:
-            raise UsageError(f"--at {text}: {rest!r} is not a whole number")
-        return {word: number}
-    if text.isdecimal() and len(text) < _DIGITS_OF_MILLIS:
-        raise UsageError(
-            f"--at {text} is ambiguous; write version:{text}, snapshot:{text}, or -{text} for "
-            f"{text} commits ago"
-        )
     try:
-        return {"timestamp": read_time(rest if word == "timestamp" else text)}
-    except UsageError as error:
-        name_hint = "" if colon else f"for a tag write tag:{text}, for a branch branch:{text}; "
-        raise UsageError(
-            f"{text!r} is not an instant; {name_hint}write now, -3 (commits ago), tag:NAME, "
-            "branch:NAME, "
-            f"snapshot:3, version:7, or a time: {_TIMES}"
-        ) from error
+        return parse_instant(text, now_millis())
+    except InvalidInputError as error:
+        raise UsageError(str(error)) from error
 
 
-_DIGITS_OF_MILLIS = 12
-_TIMES = "2013-01-31, 2013-01-31T12:00:00Z, yesterday, 30d, 12h or 15m ago, Unix milliseconds"
-_AGO = re.compile(r"(?P<count>[0-9]{1,6})(?P<unit>[dhm])", re.ASCII)
-_UNITS = {"d": "days", "h": "hours", "m": "minutes"}
-
-
-def read_time(text: str) -> datetime | int:
-    """Parse a time: ISO 8601, `yesterday`, `30d`, `12h` or `15m` ago, or Unix milliseconds.
-
-    A time without a zone is local time; a date is the end of that day.
+def read_time(text: str, *, date: Literal["begin", "end"] = "end") -> int:
+    """Parse a time as on the command line: Unix time in milliseconds.
 
     Raises:
         UsageError: The text is not a time.
     """
-    number = whole_number(text)
-    if number is not None and len(text) >= _DIGITS_OF_MILLIS:
-        return number
     try:
-        ago = _AGO.fullmatch("1d" if text == "yesterday" else text)
-        if ago is not None:
-            passed = timedelta(**{_UNITS[ago["unit"]]: int(ago["count"])})
-            return datetime.now().astimezone() - passed  # noqa: TID251 - by this machine's clock
-        read = parse_iso_datetime(text)
-        # A time without a zone is local; a date is the end of that day.
-        if len(text) == len("2013-01-31"):
-            read += timedelta(days=1, microseconds=-1000)
-        return read if read.tzinfo is not None else read.astimezone()
-    except (ValueError, OverflowError) as error:
-        raise UsageError(f"{text!r} is not a time; write {_TIMES}") from error
+        return parse_time(text, now_millis(), date=date)
+    except InvalidInputError as error:
+        raise UsageError(str(error)) from error
 
 
 def check_one_or_more(_type: Any, value: int | None) -> None:

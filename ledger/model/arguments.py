@@ -96,6 +96,9 @@ switch = instance_of("True or False", bool)
 mapping = instance_of("a mapping", Mapping)
 callback = ArgumentForm("a function", lambda value: callable(value) and not isinstance(value, type))
 moment = instance_of("a datetime, an ISO text or Unix milliseconds", datetime, int, str)
+instant = instance_of(
+    "a version, a text such as 'HEAD~3', 'tag:v1' or 'yesterday', or a datetime", int, str, datetime
+)
 paths = ArgumentForm(
     "a path or several",
     lambda value: (

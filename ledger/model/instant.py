@@ -112,11 +112,17 @@ def millis(moment: datetime | int | str) -> int:
 def instant_from_arguments(
     *,
     version: int | None = None,
-    timestamp: datetime | int | str | None = None,
+    timestamp: int | None = None,
     snapshot: int | None = None,
     tag: str | None = None,
 ) -> Instant | None:
     """Return the instant that the arguments name; None (the head) without any.
+
+    Args:
+        version: A version.
+        timestamp: Unix milliseconds.
+        snapshot: A snapshot's id.
+        tag: A tag's name.
 
     Raises:
         InvalidInputError: The arguments name more than one instant.
@@ -129,7 +135,7 @@ def instant_from_arguments(
     if version is not None:
         named.append(VersionInstant(version))
     if timestamp is not None:
-        named.append(TimestampInstant(millis(timestamp)))
+        named.append(TimestampInstant(timestamp))
     if snapshot is not None:
         named.append(SnapshotInstant(snapshot))
     if tag is not None:

@@ -74,7 +74,10 @@ LOG_EVENTS: Final[Mapping[str, LogEventKind]] = {
         "another writer committed the version; `transactions` transactions are decided again",
         ("stream", "lost_version", "attempt", "transactions"),
     ),
-    # Tables.
+    # Ledgers and tables.
+    "ledger_created": LogEventKind(
+        "info", "a write or `init` created a ledger at a URL that had none", ("root", "ledger_id")
+    ),
     "readers_get_it_wrong": LogEventKind(
         "warning",
         "a table was created that a reader misreads, for instance because column names differ only "

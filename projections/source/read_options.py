@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, Literal, cast, get_args
 
 import msgspec
 from attrs import frozen
 
 from ledger.log.layout import CHECKPOINT_INTERVAL, SEGMENT_LENGTH
+from ledger.log.request import now_millis
 from ledger.model.errors import InvalidInputError
 from ledger.model.instant import (
     Instant,
     TimestampInstant,
     instant_from_arguments,
-    parse_iso_datetime,
 )
+from ledger.model.instant_text import BranchInstant, CommitsAgo, parse_instant, parse_time
 from ledger.model.messages import name_hint
 from ledger.model.names import Identifier
 from ledger.stores.wrappers import Trust
@@ -39,6 +39,7 @@ _OPTIONS = (
     "path",
     "table",
     "view",
+    "at",
     "version",
     "timestamp",
     "snapshot",
@@ -97,7 +98,7 @@ class ReadOptions:
     root: LedgerLocation
     tables: TableSelection
     view: View
-    instant: Instant | None = None
+    instant: Instant | CommitsAgo | None = None
     versions_per_partition: int = VERSIONS_PER_PARTITION
     starting: Starting = "earliest"
     most_commits: int | None = None
@@ -149,7 +150,7 @@ class ReadOptions:
             ),
             tables=tables,
             view=view_of(given.get("view", "events")),
-            instant=_parse_instant(given, tables),
+            instant=_parse_instant(given, tables, now_millis()),
             versions_per_partition=_parse_span_length(given),
             starting=_parse_starting_offsets(given.get("startingoffsets", "earliest")),
             most_commits=_parse_count(given, "maxCommitsPerTrigger", _MOST_COMMITS),
@@ -169,13 +170,26 @@ def _parse_tables(pattern: str) -> TableSelection:
     return TableSelection(pattern)
 
 
-def _parse_instant(given: Mapping[str, str], tables: TableSelection) -> Instant | None:
-    instant = instant_from_arguments(
+def _parse_instant(
+    given: Mapping[str, str], tables: TableSelection, now_millis: int
+) -> Instant | CommitsAgo | None:
+    timestamp = given.get("timestamp")
+    instant: Instant | CommitsAgo | None = instant_from_arguments(
         version=_parse_integer(given, "version"),
-        timestamp=_parse_timestamp(given["timestamp"]) if "timestamp" in given else None,
+        timestamp=None if timestamp is None else parse_time(timestamp, now_millis),
         snapshot=_parse_integer(given, "snapshot"),
         tag=given.get("tag"),
     )
+    if "at" in given:
+        if instant is not None:
+            raise InvalidInputError(f"at {given['at']} and {instant} were both named; name one")
+        parsed = parse_instant(given["at"], now_millis)
+        if isinstance(parsed, BranchInstant):
+            raise InvalidInputError(
+                f"option at is {given['at']!r}, and views are of a table with all its branches: "
+                "give a version, a tag, a snapshot or a time"
+            )
+        instant = parsed
     if instant is not None and not tables.is_one and not isinstance(instant, TimestampInstant):
         raise InvalidInputError(
             f"{instant} differs between tables; for {tables.pattern} give a timestamp"
@@ -191,15 +205,6 @@ def _parse_integer(given: Mapping[str, str], name: str) -> int | None:
         return int(text)
     except ValueError:
         raise InvalidInputError(f"option {name} is {text!r}; give a whole number") from None
-
-
-def _parse_timestamp(text: str) -> datetime | int:
-    try:
-        return int(text) if text.lstrip("-").isdigit() else parse_iso_datetime(text)
-    except ValueError:
-        raise InvalidInputError(
-            f"option timestamp is {text!r}; give Unix milliseconds, or ISO 8601 with a time zone"
-        ) from None
 
 
 def _parse_span_length(given: Mapping[str, str]) -> int:

@@ -16,6 +16,7 @@ from ledger.model.instant import (
     TimestampInstant,
     VersionInstant,
 )
+from ledger.model.instant_text import CommitsAgo
 from ledger.model.messages import name_hint
 from ledger.state.table import TableState
 from ledger.table import Table
@@ -116,7 +117,9 @@ def _spans_of_table(table: Table, asked: ReadOptions, bounds: Bounds) -> Iterato
         yield Span(asked.root, place, start, end if stop == end.version else SpanEnd(stop))
 
 
-def _state_and_end(table: Table, instant: Instant | None) -> tuple[TableState, SpanEnd]:
+def _state_and_end(
+    table: Table, instant: Instant | CommitsAgo | None
+) -> tuple[TableState, SpanEnd]:
     """Return the state at an instant and its position in the log."""
     state = _state_at_instant(table, instant)
     if not isinstance(instant, SnapshotInstant | TagInstant):
@@ -129,12 +132,14 @@ def _state_and_end(table: Table, instant: Instant | None) -> tuple[TableState, S
     return state, SpanEnd(state.version)
 
 
-def _state_at_instant(table: Table, instant: Instant | None) -> TableState:
+def _state_at_instant(table: Table, instant: Instant | CommitsAgo | None) -> TableState:
     match instant:
         case None:
             return table.at().state
         case VersionInstant(version=version):
             return table.at(version=version).state
+        case CommitsAgo():
+            return table.at(str(instant)).state
         case TimestampInstant(timestamp_millis=moment):
             return table.at(timestamp=moment).state
         case SnapshotInstant(snapshot_id=snapshot_id):

@@ -150,13 +150,9 @@ MISTAKES: list[tuple[list[str], int, str]] = [
     (
         ["show", "shop.orders", "--at", "someday"],
         2,
-        "for a tag write tag:someday, for a branch branch:someday; write now, -3",
+        "for a tag write tag:someday, for a branch branch:someday; write now, a version",
     ),
-    (
-        ["show", "shop.orders", "--at", "3"],
-        2,
-        "3 is ambiguous; write version:3, snapshot:3, or -3 for",
-    ),
+    (["show", "shop.orders", "--at", "3"], 3, "version 3 does not exist; there are 0 to 0"),
     (["expire", "shop.orders", "--older-than", "30"], 2, "'30' is not a time; write 2013-01-31"),
     (["head", "orders"], 2, "'orders' is not a full name: did you mean shop.orders?"),
     (["show", "orders"], 3, "database orders does not exist; did you mean shop.orders?"),

@@ -304,6 +304,7 @@ def test_wherever_a_callers_ids_stand_no_column_vanishes_and_no_id_repeats(
     columns = tuple(DataField(each, f"c{i}", kind) for i, (each, kind) in enumerate(given_columns))
     lake = ledger.open("memory://bounds")
     name = f"d.t{id(columns)}"
+    lake.init()
     if "d" not in lake.databases():
         lake.create_database("d")
     asked = Schema(fields=columns, field_id_policy=policy)  # type: ignore[arg-type] # one of two
@@ -349,6 +350,7 @@ def test_a_schema_that_lies_about_its_highest_id_is_not_evolved() -> None:
 @pytest.mark.parametrize("field_id", [-1, 2**31, 2**70])
 def test_a_views_columns_have_ids_that_formats_can_say(field_id: int) -> None:
     lake = ledger.open("memory://bounds-of-views")
+    lake.init()
     if "d" not in lake.databases():
         lake.create_database("d")
     view = ViewSchema((DataField(field_id, "a", INT),), "SELECT 1")

@@ -20,6 +20,7 @@ from ledger.table_handle import handle_of
 
 def a_table(folder: Path, columns: Any, spec: Sequence[Any] = (), **options: str) -> Table:
     lake = ledger.open(str(folder))
+    lake.init()
     if "shop" not in lake.databases():
         lake.create_database("shop")
     schema = Schema.of(columns, options={"ledger.formats": "iceberg", **options})

@@ -19,6 +19,7 @@ from ledger.cli.options import (
     TableName,
     options_as_texts,
     pairs,
+    read_instant,
 )
 from ledger.cli.output import Document, Screen
 from ledger.cli.phrases import committed, plain
@@ -288,7 +289,7 @@ Doing = Annotated[
 
 def undo(
     name: TableName,
-    version: Annotated[int, Parameter(help="Version of the commit to undo.")],
+    version: Annotated[str, Parameter(help="Version of the commit to undo, or HEAD, HEAD~1, ...")],
     /,
     *,
     transaction: Annotated[
@@ -309,12 +310,14 @@ def undo(
         lakeledger undo shop.orders 1 --yes --message "not what we agreed"
     """
     table = place.table(name)
+    read_instant(version)
     if yes:
         appended = table.undo(version, transaction=transaction, **writing.options())
         committed(place.screen, table, appended, writing)
         return
-    plan = table.plan_undo(version, transaction=transaction)
-    _show_undo_plan(place.screen, name, f"undoing version {version}", plan)
+    undone = InstantFlags(at=version).of(table).version
+    plan = table.plan_undo(undone, transaction=transaction)
+    _show_undo_plan(place.screen, name, f"undoing version {undone}", plan)
 
 
 def revert(
@@ -338,8 +341,7 @@ def revert(
         lakeledger revert shop.orders --to version:0 --yes --message "as agreed"
     """
     table = place.table(name)
-    is_version = to.isdecimal() and len(to) <= 10  # noqa: PLR2004
-    when = InstantFlags(version=int(to)) if is_version else InstantFlags(at=to)
+    when = InstantFlags(at=to)
     if not when.named():
         raise UsageError("--to must be an instant before now")
     if yes:

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from ledger.audit.blame import Blame, flatten_blames
 from ledger.audit.difference import TableDiff
 from ledger.audit.listings import Sums, changed_partitions, partition_sums
-from ledger.cli.options import InstantFlags, LedgerFlags, TableName, read_instant
+from ledger.cli.options import InstantFlags, LedgerFlags, TableName
 from ledger.cli.output import Cell, Document, Screen
 from ledger.cli.phrases import plain
 from ledger.decide.operations import in_words
@@ -19,8 +19,7 @@ from ledger.model.messages import moment
 from ledger.table import Table
 from ledger.table_at import TableAt
 
-_INSTANT = "tag:NAME, branch:NAME, snapshot:3, version:7 or 7, -3 (3 commits ago), a time"
-_LONGEST_VERSION = 10
+_INSTANT = "7, HEAD~3 or -3 (3 commits ago), tag:NAME, branch:NAME, snapshot:3, a time"
 
 
 def diff(
@@ -67,16 +66,10 @@ def _table_at_text(lake: Ledger, table: Table, text: str) -> TableAt:
     Raises:
         UsageError: The text is not an instant.
     """
-    if text.isdecimal() and len(text) <= _LONGEST_VERSION:
-        return table.at(version=int(text))
     database, dot, rest = text.partition(".")
     if dot and rest and not text[0].isdigit() and ":" not in text:
         return lake.table(f"{database}.{rest}").at()
-    named = read_instant(text)
-    ago = named.pop("ago", None)
-    return (
-        table.at(**named) if ago is None else table.at(version=InstantFlags.version_of(table, ago))
-    )
+    return InstantFlags(at=text).of(table)
 
 
 def _diff_document(name: str, found: TableDiff, counted: list[_Partition]) -> Document:

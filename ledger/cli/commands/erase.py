@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -224,7 +223,7 @@ def _is_correction_due(stream: _Stream) -> bool:
 
 def _correct_if_due(
     stream: _Stream,
-    latest: datetime | int | None,
+    latest: int | None,
     is_due: Callable[[], bool],
     options: CommitOptions,
 ) -> Appended[Any] | None:

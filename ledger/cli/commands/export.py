@@ -15,7 +15,6 @@ from ledger.cli.options import InstantFlags, LedgerFlags, TableName, tables_of
 from ledger.cli.output import Screen, progress_reports
 from ledger.cli.phrases import plain
 from ledger.model.names import Identifier
-from ledger.model.types import whole_number
 from ledger.relocation.exporting import export as export_ledger
 from ledger.relocation.replaying import Replay, Step
 from ledger.table_handle import handle_of
@@ -179,7 +178,7 @@ def replay(
     if (into.into is not None) + (into.into_ledger is not None) + into.lines > 1:
         raise UsageError("give one of --into, --into-ledger and --lines")
     table, screen = place.table(name), place.screen
-    until = None if to is None else _parse_instant(to).of(table)
+    until = None if to is None else InstantFlags(at=to).of(table)
     found = table.replay(first=first, until=until)
     if into.into is not None:
         kind, folder = into.into
@@ -202,12 +201,6 @@ def replay(
         sys.stdout.buffer.flush()
     else:
         screen.results("steps", map(_replay_document, found), lambda to: _print_replay(to, found))
-
-
-def _parse_instant(text: str) -> InstantFlags:
-    """Parse an instant; a plain number is a version."""
-    number = whole_number(text)
-    return InstantFlags(at=text) if number is None else InstantFlags(version=number)
 
 
 def _print_replay_target(

@@ -29,9 +29,8 @@ from ledger.cli.output import Cell, Document, Screen
 from ledger.cli.phrases import phrases, plain, stream_log_of, when
 from ledger.events.commit import Commit
 from ledger.ledger import Ledger
-from ledger.log.request import ASKING_AGAIN
+from ledger.log.request import ASKING_AGAIN, now_millis
 from ledger.model.errors import InvalidInputError, LedgerError, NotFoundError, StoreError
-from ledger.model.instant import millis
 from ledger.model.messages import moment, size
 from ledger.table import Table
 from ledger.table_handle import handle_of
@@ -61,7 +60,7 @@ def _check_kinds(_type: Any, kinds: Sequence[str]) -> None:
     if "" in kinds:
         raise ValueError("A kind of event is not empty; give one, such as addColumn.")
     try:
-        make_entry_filter(kinds=kinds)
+        make_entry_filter(now_millis=now_millis(), kinds=kinds)
     except InvalidInputError as error:
         raise ValueError(f"{error.message}.") from error
 
@@ -124,25 +123,19 @@ class LogFilters:
         column = None
         if table is not None and self.column is not None:
             column = table.column_id(parse_column_path(self.column))
-        return make_entry_filter(**self.asked(), column_id=column)
+        return make_entry_filter(now_millis=now_millis(), **self.asked(), column_id=column)
 
     def asked(self) -> dict[str, Any]:
         """Return the filters as arguments of `Ledger.entries`."""
         return {
             "last": None if self.before is None else self.before - 1,
-            "since": None if self.since is None else _parse_begin(self.since),
-            "until": None if self.until is None else millis(read_time(self.until)),
+            "since": None if self.since is None else read_time(self.since, date="begin"),
+            "until": None if self.until is None else read_time(self.until),
             "author": self.by,
             "kinds": self.kind,
             "message": self.grep,
             "branch": self.branch,
         }
-
-
-def _parse_begin(text: str) -> int:
-    """Return the begin of a day or time; elsewhere a date is the end of its day."""
-    is_day = len(text) == len("2013-01-31") and not text.isdecimal() and text != "yesterday"
-    return millis(read_time(f"{text}T00:00:00" if is_day else text))
 
 
 def log(  # noqa: PLR0913 - each is an option

@@ -29,7 +29,6 @@ from ledger.ledger import Ledger
 from ledger.log.codec import digest
 from ledger.log.request import now_millis
 from ledger.model.errors import LedgerError
-from ledger.model.instant import millis
 from ledger.model.messages import moment
 from ledger.opening.context import TableSetting
 from ledger.purge import Purge, plan_purges, run_purge
@@ -98,7 +97,7 @@ def maintain(
     Example:
         lakeledger maintain --dry-run
     """
-    purged_before = millis(read_time(purge_older_than))
+    purged_before = read_time(purge_older_than)
     lake = place.with_caches().open()
     setting = TableSetting(handle_of(lake).log.store, place.storage_options(), author="")
     with place.screen.progress("maintaining") as progress:

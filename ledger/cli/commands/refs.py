@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 from functools import partial
 from itertools import takewhile
 from typing import Annotated, Any
@@ -23,7 +22,6 @@ from ledger.cli.options import (
     TableName,
     branches_of,
     check_one_or_more,
-    read_instant,
     read_time,
 )
 from ledger.cli.output import Cell, Screen
@@ -34,7 +32,6 @@ from ledger.events.imported import SnapshotsRemoved
 from ledger.events.snapshots import SnapshotsExpired
 from ledger.model.errors import NotFoundError
 from ledger.model.messages import moment
-from ledger.model.types import whole_number
 from ledger.state.table import TableState
 from ledger.table import Table
 from ledger.table_handle import handle_of
@@ -253,7 +250,7 @@ def _oldest_snapshot_to_keep(
     return max(state.earliest_snapshot_id, first)
 
 
-def _current_snapshot_at(table: Table, moment: datetime | int) -> int:
+def _current_snapshot_at(table: Table, moment: int) -> int:
     """Return the id of the current snapshot at a time; 0 if there was none."""
     try:
         return table.at(timestamp=moment).state.last_snapshot_id
@@ -366,11 +363,7 @@ def _snapshot_id_at(table: Table, text: str | None) -> int | None:
     """Return the id of main's snapshot at an instant; None for the newest."""
     if text is None:
         return None
-    number = whole_number(text)
-    named = read_instant(text) if number is None else {"version": number}
-    ago = named.pop("ago", None)
-    version = None if ago is None else InstantFlags.version_of(table, ago)
-    at = table.at(**named) if version is None else table.at(version=version)
+    at = InstantFlags(at=text).of(table)
     if at.snapshot is None:
         raise UsageError(f"--at {text}: there was no snapshot yet")
     return at.snapshot.id

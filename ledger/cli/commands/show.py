@@ -207,7 +207,7 @@ def _show_table(lake: Ledger, table: Table, when: InstantFlags, screen: Screen) 
     named = when.named()
     at = when.of(table)
     # Tags of a snapshot are created after it; at a version, the tags of that version apply.
-    of_snapshot = {"snapshot", "tag"} & named.keys()
+    of_snapshot = {"snapshot", "tag"} & at.named.keys()
     tags = table.state.tags if of_snapshot or not named else at.tags
     mark = " (dropped)" if table.state.dropped else ""
     document = _table_document(lake, table, at, tags) if screen.output != "text" else {}

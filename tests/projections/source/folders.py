@@ -13,7 +13,8 @@ COLUMNS = {"id": "BIGINT", "day": "DATE", "amount": "DECIMAL(10, 2)"}
 
 def lake_in(folder: Path) -> Ledger:
     lake = lake_on(LocalStore(str(folder)))
-    if "shop" not in lake.state.databases:
+    lake.init()
+    if "shop" not in lake.databases():
         lake.create_database("shop")
     return lake
 

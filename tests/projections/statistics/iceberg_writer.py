@@ -64,6 +64,7 @@ class IcebergWriter:
 
     def __init__(self, root: Path, *, format_version: int = 2) -> None:
         lake = ledger.open(str(root))
+        lake.init()
         if "shop" not in lake.databases():
             lake.create_database("shop")
         columns = {"id": "BIGINT", "day": "DATE", "kind": "STRING"}

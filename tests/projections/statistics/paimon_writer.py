@@ -33,6 +33,7 @@ Partitions = dict[tuple[str, ...], tuple[int, int, int]]
 
 def a_ledger_table(root: Path, name: str = NAME) -> Table:
     lake = ledger.open(str(root))
+    lake.init()
     if "shop" not in lake.databases():
         lake.create_database("shop")
     columns = {"id": "BIGINT", "day": "DATE", "kind": "STRING"}

@@ -178,6 +178,7 @@ def thing(state: TableState, blame: Blame) -> Any:
 
 def assert_followed(lake: Ledger, files: list[Json], folder: Path) -> None:
     """Import the newest of some files after the first, and assert that its content is kept."""
+    lake.init()
     is_new = "a" not in lake.databases()
     known = 0 if is_new else lake.table("a.b").state.version
     source = folder / f"{files[-1]['last-updated-ms']}.metadata.json"

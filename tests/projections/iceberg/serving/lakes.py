@@ -41,6 +41,7 @@ def lake_in(folder: Path, clock: Clock | None = None) -> Ledger:
 def lake_at(store: Store, clock: Clock | None = None) -> Ledger:
     """Return the ledger on a store, with a database `a`."""
     lake = lake_on(store, clock=clock or Clock())
+    lake.init()
     if "a" not in lake.databases():
         lake.create_database("a")
     return lake

@@ -41,6 +41,7 @@ class Clock:
 def lake_at(store: Store, clock: Clock | None = None) -> Ledger:
     """Return the ledger on a store, with a database `a`."""
     lake = lake_on(store, clock=clock or Clock(), retry_policy=no_time())
+    lake.init()
     if "a" not in lake.databases():
         lake.create_database("a")
     return lake

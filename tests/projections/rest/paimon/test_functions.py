@@ -80,6 +80,7 @@ def body(name: str = "area", **more: Any) -> dict[str, Any]:
 
 
 def create(app: Application, *names: str, database: str = "shop") -> None:
+    app.lake.init()
     if database not in app.lake.databases():
         app.lake.create_database(database)
     for name in names:

@@ -35,6 +35,7 @@ def body(name: str = "recent", **more: Any) -> dict[str, Any]:
 
 
 def create(app: Application, *names: str) -> None:
+    app.lake.init()
     if not app.lake.databases():
         app.lake.create_database("shop")
     for name in names:
