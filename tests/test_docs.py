@@ -130,8 +130,8 @@ def test_each_block_runs_and_prints_what_stands_below_it(
                 printed = ran_shell(block.body, request.getfixturevalue("loaded_command"))
             case "toml":
                 printed = read_as_profiles(block.body, monkeypatch, tmp_path / "lakeledger.toml")
-            case "mermaid":
-                # A diagram, drawn where the page is rendered.
+            case directive if directive.startswith("{"):
+                # For the generator of the site, see `tests/test_site.py`.
                 continue
             case "sql" | "properties" if page.stem == "spark":
                 # `tests/projections/rest/test_spark_page.py` runs these with Iceberg's runtime.
