@@ -14,7 +14,7 @@ The packages and modules, each importing only those before it:
 - `files`: data files, their footers, and which of them are live.
 - `planning`: which files a filter has to read.
 - `history`: past states, verification of a log and its derived files, and garbage collection.
-- `audit`: differences between states, reverts, and the commits that shaped each column.
+- `audit`: differences between states, undo and restore, and the commits that shaped each column.
 - `opening`: opening a ledger and its tables, creating and dropping them.
 - `relocation`: export, import and replay of ledgers and tables.
 - `table_handle`, `table_writes`, `ledger_handle`, `ledger_writes`: what public objects are made of.

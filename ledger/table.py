@@ -678,20 +678,20 @@ class Table:
         asked = options.setdefault("asked", words)
         return self._handle.committed_before(options.get("commit_id"), asked)
 
-    def plan_revert(self, to: TableAt | datetime | int | str) -> Undoing:
-        """Return the changes that `revert` would commit, or why it cannot; nothing is written.
+    def plan_restore(self, to: TableAt | datetime | int | str) -> Undoing:
+        """Return the changes that `restore` would commit, or why it cannot; nothing is written.
 
         Example:
             >>> _ = orders.alter([ledger.AddColumn(("note",), "STRING")])
-            >>> len(orders.plan_revert(0).changes)
+            >>> len(orders.plan_restore(0).changes)
             1
         """
-        from ledger.table_writes import plan_revert
+        from ledger.table_writes import plan_restore
 
         at = self._instant_to_compare(to)
-        return plan_revert(self._handle, evolve(at.state, schema=at.schema))
+        return plan_restore(self._handle, evolve(at.state, schema=at.schema))
 
-    def revert(
+    def restore(
         self, to: TableAt | datetime | int | str, **options: Unpack[CommitOptions]
     ) -> Appended[TableState]:
         """Restore the schema, options and layout of an earlier version by a new commit.
@@ -708,17 +708,17 @@ class Table:
 
         Example:
             >>> _ = orders.alter([ledger.AddColumn(("note",), "STRING")])
-            >>> orders.revert(orders.at(tag="v1")).state.schema.names
+            >>> orders.restore(orders.at(tag="v1")).state.schema.names
             ('id', 'addr')
         """
-        from ledger.table_writes import revert
+        from ledger.table_writes import restore
 
         if isinstance(to, str):
-            before = self._committed_before(["revert", to], options)
+            before = self._committed_before(["restore", to], options)
             if before is not None:
                 return before
         at = self._instant_to_compare(to)
-        return revert(self._handle, evolve(at.state, schema=at.schema), options)
+        return restore(self._handle, evolve(at.state, schema=at.schema), options)
 
     @validate_arguments(files=FILES)
     def append(

@@ -16,7 +16,7 @@ import msgspec
 from attrs import evolve
 from msgspec import UNSET
 
-from ledger.audit.undo import Undoing, plan_state_revert, plan_transaction_undo
+from ledger.audit.undo import Undoing, plan_state_restore, plan_transaction_undo
 from ledger.decide import changes as table_changes
 from ledger.decide.changes import TableChange, TagChange
 from ledger.decide.format_rules import declared_rules
@@ -371,20 +371,21 @@ def undo(
     return handle.commit(["undo", version, undone_one.id], given, plan)
 
 
-def plan_revert(handle: TableHandle, then: TableState) -> Undoing:
-    """Return the changes that `revert` would commit, or why it cannot; nothing is written."""
+def plan_restore(handle: TableHandle, then: TableState) -> Undoing:
+    """Return the changes that `restore` would commit, or why it cannot; nothing is written."""
     head = handle.state
-    return plan_state_revert(then, head, handle.past_columns(head))
+    return plan_state_restore(then, head, handle.past_columns(head))
 
 
-def revert(handle: TableHandle, then: TableState, options: CommitOptions) -> Appended[TableState]:
-    """Commit the changes that restore an earlier state; see `Table.revert`."""
-    given: CommitOptions = {"message": f"revert to version {then.version}", **options}
+def restore(handle: TableHandle, then: TableState, options: CommitOptions) -> Appended[TableState]:
+    """Commit the changes that restore an earlier state; see `Table.restore`."""
+    given: CommitOptions = {"message": f"restore version {then.version}", **options}
 
     def plan(head: TableState) -> Sequence[TableChange]:
-        found = plan_state_revert(then, head, handle.past_columns(head))
+        found = plan_state_restore(then, head, handle.past_columns(head))
         return found.wanted(f"the table cannot go back to {then.version}")
 
+    # The earlier name of `restore`, so that retries match the recorded request.
     return handle.commit(["revert", then.version, then.schema.id], given, plan)
 
 

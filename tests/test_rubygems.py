@@ -136,7 +136,7 @@ def test_a_diff_from_any_version_leads_to_the_newest_and_each_change_is_listed_o
             changes = table.diff(version).to_json()
             is_same = table.at(version=version).schema.fields == table.at().schema.fields
             assert (not changes) == is_same
-            back = table.plan_revert(version)
+            back = table.plan_restore(version)
             # A change forbidden forwards is forbidden backwards, and reported.
             forbidden = ("cannot", "may hold NULL already")
             refused = any(each in back.reasons[0] for each in forbidden) if back.reasons else False

@@ -58,7 +58,7 @@ def test_what_is_long_shows_its_beginning_and_how_much_there_is(table: Table) ->
     shown = [
         planned,
         table.plan_undo(1),
-        table.plan_revert(0),
+        table.plan_restore(0),
         table.diff(0),
         table.blame(),
         table.blame("c7")[0],

@@ -31,7 +31,7 @@ from ledger.state.table import TableState
 
 @frozen(repr=False)
 class Undoing:
-    """Plan of an undo or revert; nothing is written.
+    """Plan of an undo or restore; nothing is written.
 
     Attributes:
         before: The current state of the table.
@@ -98,15 +98,15 @@ def plan_transaction_undo(
     return _plan_to_target(head, target, tags, merge.reasons, past, merge.reverted)
 
 
-def plan_state_revert(
+def plan_state_restore(
     then: TableState, head: TableState, past: PastColumns | None = None
 ) -> Undoing:
-    """Return the plan to revert schema, options and layout to an earlier state.
+    """Return the plan to restore schema, options and layout of an earlier state.
 
     Data and tags stay as they are.
 
     Args:
-        then: The state to revert to.
+        then: The state to restore.
         head: The newest state.
         past: The columns that the table had up to `head`, which can be restored; None for none.
     """

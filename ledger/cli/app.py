@@ -180,14 +180,16 @@ _OTHER_WORDS = {
     **dict.fromkeys(("append", "register", "insert", "load"), "add-files"),
     **dict.fromkeys(("create-database", "create-table", "mkdb", "new"), "create"),
     **dict.fromkeys(("drop-table", "drop-database"), "drop"),
-    **dict.fromkeys(("restore",), "rollback"),
     **dict.fromkeys(("describe", "desc", "schema"), "show"),
     **dict.fromkeys(("select", "query", "scan", "cat"), "head"),
     **dict.fromkeys(("check", "fsck"), "verify"),
     **dict.fromkeys(("gc", "vacuum"), "maintain"),
+    "checkout": "show",
     "history": "log",
     "mv": "rename",
     "own": "promote",
+    "reset": "restore",
+    "revert": "undo",
 }
 
 

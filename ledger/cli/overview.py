@@ -23,7 +23,17 @@ FAMILIES: Final = {
     "Get started": ("quickstart", "init", "create", "import"),
     "Inspect tables": ("ls", "show", "head", "snapshots"),
     "Audit history": ("log", "diff", "blame", "replay", "report"),
-    "Change tables": ("alter", "plan", "sql", "rename", "drop", "undrop", "view", "undo", "revert"),
+    "Change tables": (
+        "alter",
+        "plan",
+        "sql",
+        "rename",
+        "drop",
+        "undrop",
+        "view",
+        "undo",
+        "restore",
+    ),
     "Change data and refs": (
         "add-files",
         "overwrite",

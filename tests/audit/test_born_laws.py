@@ -33,7 +33,7 @@ from ledger.audit.blame import blame_columns, flatten_blames
 from ledger.audit.column_history import RequestedHistories, column_histories
 from ledger.audit.entries import EntryFilter, entries
 from ledger.audit.migration import Migration, plan_migration, state_after_changes
-from ledger.audit.undo import plan_state_revert, plan_transaction_undo
+from ledger.audit.undo import plan_state_restore, plan_transaction_undo
 from ledger.decide import as_table_change
 from ledger.model.types import walk_fields
 from ledger.state import PastColumns, TableState
@@ -230,13 +230,13 @@ def test_a_diff_applied_to_one_instant_gives_the_other_ids_included(
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_reverting_gives_an_instants_schema_and_undoing_an_undo_gives_it_back(
+def test_restoring_gives_an_instants_schema_and_undoing_an_undo_gives_it_back(
     life: Callable[[int], ColumnHistory], seed: int
 ) -> None:
     _, states = life(seed)
     head, past, reached = states[-1], past_of(states), 0
     for then in states:
-        found = plan_state_revert(then, head, past)
+        found = plan_state_restore(then, head, past)
         if found.is_possible:
             assert shape(applied(head, found.migration, past)) == shape(then)
             reached += 1

@@ -96,12 +96,12 @@ def restore_by_undrop(table: Table, path: tuple[str, ...], dropped: int) -> None
     table.alter([UndropColumn(path)], author="eve")
 
 
-def restore_by_revert(table: Table, path: tuple[str, ...], dropped: int) -> None:
+def restore_by_restore(table: Table, path: tuple[str, ...], dropped: int) -> None:
     del path
-    table.revert(dropped - 1, author="eve")
+    table.restore(dropped - 1, author="eve")
 
 
-@pytest.mark.parametrize("restore", [restore_by_undo, restore_by_undrop, restore_by_revert])
+@pytest.mark.parametrize("restore", [restore_by_undo, restore_by_undrop, restore_by_restore])
 @pytest.mark.parametrize("path", ["x", "s", "s.m", "l.element.m", "k.value.m"])
 def test_a_bar_has_a_gap_where_its_column_was_dropped_and_restored(
     path: str, restore: Callable[[Table, tuple[str, ...], int], None]

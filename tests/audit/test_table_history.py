@@ -1,4 +1,4 @@
-"""Diff, undo and revert of a table on a store."""
+"""Diff, undo and restore of a table on a store."""
 
 from __future__ import annotations
 
@@ -58,19 +58,19 @@ def test_tags_are_undone_and_data_is_not() -> None:
         table.undo(0)
 
 
-def test_a_table_reverts_to_an_instant_and_its_data_stays() -> None:
+def test_a_table_is_restored_to_an_instant_and_its_data_stays() -> None:
     table = orders(lake_on(memory()))
     table.append([data_file("a.parquet")])
     table.create_tag("then")
     table.alter([RenameColumn(("amount",), "total"), SetOption("k", "1")])
 
-    table.revert(table.at(tag="then"))
+    table.restore(table.at(tag="then"))
 
     assert table.state.schema.names == ("id", "day", "amount")
     assert "k" not in table.state.schema.options
     assert table.state.totals.record_count == 10
     with pytest.raises(InvalidChangeError, match="none of its changes is left"):
-        table.revert(table.at(tag="then"))
+        table.restore(table.at(tag="then"))
 
 
 def test_another_table_becomes_what_a_diff_says() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ledger import AddColumn, DropColumn, InvalidInputError, RenameColumn, UpdateColumnComment
 from ledger.audit.migration import plan_migration, state_after_changes
-from ledger.audit.undo import plan_state_revert, plan_transaction_undo
+from ledger.audit.undo import plan_state_restore, plan_transaction_undo
 from ledger.state import TableState
 from tests.audit.lives import first_state, past_of, random_life
 from tests.histories import paths
@@ -109,12 +109,12 @@ def test_undoing_keeps_every_column_that_the_change_did_not_touch(
 
 @settings(deadline=None, max_examples=examples(40))
 @given(seed=seeds, declared=formats, data=st.data())
-def test_reverting_to_an_instant_gives_its_schema_or_says_why_not(
+def test_restoring_an_instant_gives_its_schema_or_says_why_not(
     seed: int, declared: str, data: st.DataObject
 ) -> None:
     states = random_life(seed, formats=declared, steps=12)
     then = states[data.draw(st.integers(0, len(states) - 1))]
-    found = plan_state_revert(then, states[-1], past_of(states))
+    found = plan_state_restore(then, states[-1], past_of(states))
 
     if found.is_possible:
         reached = state_after_changes(states[-1], found.migration.changes, past_of(states))
@@ -193,7 +193,7 @@ def test_undoing_a_drop_brings_the_column_back_and_its_undoing_drops_it_again() 
 
     table.undo(table.state.version)
     assert "amount" not in table.state.schema.names
-    table.revert(1)
+    table.restore(1)
     assert table.state.schema.fields == before.fields
 
 

@@ -17,6 +17,7 @@ from ledger import FileChange, Ledger, Schema, SetOption, ViewSchema
 from ledger.cli import exits
 from ledger.cli.commands import NAMES
 from ledger.log import now_millis
+from ledger.log.request import digest_of
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Run
@@ -174,11 +175,11 @@ LINES = [
     Line(("rollback", TABLE, "--snapshot", "4", "--branch", "audit"), branch_goes),
     Line(("undo", TABLE, "9", "--yes"), before=two_options_set),
     Line(
-        ("revert", TABLE, "--to", "-1", "--yes"),
+        ("restore", TABLE, "--to", "-1", "--yes"),
         before=two_options_set,
-        other=("revert", TABLE, "--to", "-2", "--yes"),
+        other=("restore", TABLE, "--to", "-2", "--yes"),
     ),
-    Line(("revert", TABLE, "--to", "tag:v1", "--yes"), tag_goes, two_options_set),
+    Line(("restore", TABLE, "--to", "tag:v1", "--yes"), tag_goes, two_options_set),
     Line(("expire", TABLE, "--before", "2"), other=("expire", TABLE, "--before", "3")),
     Line(
         ("expire", TABLE, "--keep", "1"),
@@ -271,3 +272,16 @@ def test_a_retried_move_is_recorded_once(run: Run, lake: Ledger, tmp_path: Path,
 
     assert (again.code, again.document["repeated"]) == (exits.OK, True)
     assert again.document["version"] == first.document["version"]
+
+
+def test_a_restore_is_recorded_by_the_earlier_name_of_the_command(
+    run: Run, lake: Ledger, tmp_path: Path
+) -> None:
+    two_options_set(lake)
+    line = ("restore", TABLE, "--to", "-1", "--yes", "--commit-id", "monday")
+
+    assert run(*line, "--ledger", tmp_path / "lake").code == exits.OK
+
+    found = lake.table(TABLE).find_commit("monday")
+    assert found is not None
+    assert [each.asked for each in found.transactions] == [digest_of(["revert", "-1"])]

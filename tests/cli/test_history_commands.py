@@ -1,4 +1,4 @@
-"""`log` with its filters, `diff`, `blame`, `undo`, `revert`."""
+"""`log` with its filters, `diff`, `blame`, `undo`, `restore`."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_a_diff_is_a_list_of_changes_that_alter_takes(changed: Run, tmp_path: Pa
     file.write_text(json.dumps(document["changes"]))
     text = changed("diff", TABLE, "0", "version:3")
     assert "renamed column addr to address" in text.out
-    assert changed("revert", TABLE, "--to", "version:0", "--yes").code == 0
+    assert changed("restore", TABLE, "--to", "version:0", "--yes").code == 0
     assert changed("create", "shop.staging", "--like", TABLE).code == 0
 
     assert changed("alter", TABLE, "--changes", str(file)).code == 0
@@ -230,11 +230,11 @@ def test_an_impossible_undo_ends_with_the_reason(changed: Run) -> None:
     assert changed("undo", TABLE, "77").code == 3
 
 
-def test_revert_gives_an_earlier_schema_again(changed: Run) -> None:
+def test_restore_gives_an_earlier_schema_again(changed: Run) -> None:
     assert changed("alter", TABLE, "--rename", "address=place", "--set", "k=2").code == 0
 
-    assert changed("revert", TABLE, "--to", "version:5").code == 0
-    assert changed("revert", TABLE, "--to", "version:5", "--yes").code == 0
+    assert changed("restore", TABLE, "--to", "version:5").code == 0
+    assert changed("restore", TABLE, "--to", "version:5", "--yes").code == 0
 
     found: Any = changed("diff", TABLE, "5", "--output", "json").document
     assert found["changes"] == []

@@ -46,7 +46,7 @@ COMMANDS = (
         "project iceberg shop.orders",
         "follow --once",
         "move",
-        "revert shop.orders --to 1",
+        "restore shop.orders --to 1",
     ),
 )
 
@@ -134,7 +134,7 @@ def test_no_notebook_shows_what_turns_a_line_around(lake: Path) -> None:
         table.blame(),
         *table.blame(),
         table.plan_undo(1),
-        table.plan_revert(0),
+        table.plan_restore(0),
         table.at().plan("id > 5"),
         *table.entries(),
         *opened.entries(),

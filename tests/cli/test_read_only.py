@@ -26,13 +26,13 @@ READS = (
     *("ls", "show", f"show {TABLE}", f"head {TABLE}", f"snapshots {TABLE}", f"log {TABLE}"),
     *("log --all", f"diff {TABLE} 0", f"blame {TABLE}", f"replay {TABLE}", f"stats {TABLE}"),
     *("verify", "view list shop", f"plan {TABLE} --drop note", "init"),
-    *(f"undo {TABLE} 2", f"revert {TABLE} --to version:0", "follow --once"),
+    *(f"undo {TABLE} 2", f"restore {TABLE} --to version:0", "follow --once"),
 )
 WRITES = (
     *("create more", "create shop.x --like shop.orders", f"alter {TABLE} --set k=v"),
     *(f"rename {TABLE} shop.x", f"drop {TABLE}", f"undo {TABLE} 2 --yes", f"tag {TABLE} t"),
     *(f"branch {TABLE} b", f"rollback {TABLE} --snapshot 1", f"delete-files {TABLE} 2.parquet"),
-    *(f"revert {TABLE} --to version:0 --yes", f"expire {TABLE} --keep 1", "doctor"),
+    *(f"restore {TABLE} --to version:0 --yes", f"expire {TABLE} --keep 1", "doctor"),
 )
 
 

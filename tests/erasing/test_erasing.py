@@ -573,5 +573,5 @@ def test_a_change_is_planned_to_be_undone_and_is_where_people_can_be_forgotten()
     assert table.plan_undo(1).changes
     table.undo(1)
     assert "k" not in table.at().options
-    table.revert(1)
+    table.restore(1)
     assert table.at().options["k"] == "1"

@@ -227,7 +227,7 @@ TABLES = [
     Case("sql", of_table("sql", STATEMENT)),
     Case("sql", of_table("sql", STATEMENT), renamed),
     Case("undo", of_table("undo", 7), before=somebody_commits),
-    Case("revert", of_table("revert", 0), before=somebody_commits),
+    Case("restore", of_table("restore", 0), before=somebody_commits),
     Case("set_statistics", of_table("set_statistics", 1, "a.puffin", 9, 3, [BLOB])),
     Case("set_partition_statistics", of_table("set_partition_statistics", 1, "p.parquet", 9)),
     Case("correct_clock", of_table("correct_clock"), before=a_day_ahead),

@@ -33,7 +33,7 @@ _COMMANDS = {
     "diff": ("commands.diff", "Compare two versions of a table, or two tables."),
     "blame": ("commands.diff", "Show the commits behind each column, option, key and tag, with author and message."),
     "undo": ("commands.alter", "Undo one commit with a new one and keep later changes; without --yes, show the plan."),
-    "revert": ("commands.alter", "Restore an earlier schema, options and layout; without --yes, show the plan."),
+    "restore": ("commands.alter", "Restore an earlier schema, options and layout; without --yes, show the plan."),
     "replay": ("commands.export", "Replay a table up to a version: print its commits, or write an export, a ledger or files."),
     "report": ("commands.show", "Write an audit report: one self-contained HTML file without scripts."),
     "snapshots": ("commands.refs", "List a table's snapshots, newest first: unexpired ones and those kept by a tag."),

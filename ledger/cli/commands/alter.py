@@ -1,4 +1,4 @@
-"""Commands that change a table's schema: `alter`, `sql`, `plan`, `undo`, `revert`."""
+"""Commands that change a table's schema: `alter`, `sql`, `plan`, `undo`, `restore`."""
 
 from __future__ import annotations
 
@@ -320,7 +320,7 @@ def undo(
     _show_undo_plan(place.screen, name, f"undoing version {undone}", plan)
 
 
-def revert(
+def restore(
     name: TableName,
     /,
     *,
@@ -336,23 +336,24 @@ def revert(
     Data and tags are not changed; `rollback` restores the contents of a snapshot.
 
     Example:
-        lakeledger revert shop.orders --to version:0
+        lakeledger restore shop.orders --to version:0
 
-        lakeledger revert shop.orders --to version:0 --yes --message "as agreed"
+        lakeledger restore shop.orders --to version:0 --yes --message "as agreed"
     """
     table = place.table(name)
     when = InstantFlags(at=to)
     if not when.named():
         raise UsageError("--to must be an instant before now")
     if yes:
+        # The recorded request begins with the command's earlier name, so that retries match.
         appended = writing.once(
-            table, ["revert", to], lambda options: table.revert(when.of(table), **options)
+            table, ["revert", to], lambda options: table.restore(when.of(table), **options)
         )
         committed(place.screen, table, appended, writing)
         return
     then = when.of(table)
     _show_undo_plan(
-        place.screen, name, f"reverting to version {then.version}", table.plan_revert(then)
+        place.screen, name, f"restoring version {then.version}", table.plan_restore(then)
     )
 
 
