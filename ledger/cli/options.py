@@ -24,6 +24,7 @@ from attrs import evolve, field, frozen
 from cyclopts import Group, Parameter, Token
 
 from ledger.cli.changes import read_pairs
+from ledger.cli.discovery import current_ledger
 from ledger.cli.exits import UsageError
 from ledger.cli.output import Output, Screen
 from ledger.ledger import Ledger
@@ -176,7 +177,10 @@ class LedgerFlags:
 
     ledger: Annotated[
         str | None,
-        Parameter(env_var="LAKELEDGER_URL", help="Root of the ledger: a folder or a URL."),
+        Parameter(
+            env_var="LAKELEDGER_URL",
+            help="Root of the ledger: a folder or a URL; default: the current folder's ledger.",
+        ),
     ] = None
     storage_option: Annotated[
         tuple[str, ...],
@@ -210,7 +214,10 @@ class LedgerFlags:
         return Screen(self.output)
 
     def named(self) -> Profile | None:
-        """Return the profile that names the ledger; None if the root is given directly.
+        """Return the profile that names the ledger; None if no profile does.
+
+        In order of precedence the ledger is named by an option, by an environment variable, by the
+        current folder if that is in a ledger, and by the default profile.
 
         Raises:
             UsageError: The profile does not exist, or both a root and a profile are given.
@@ -221,6 +228,8 @@ class LedgerFlags:
         if self.ledger and self.profile is not None and root == name:
             raise UsageError(f"give one of --ledger {self.ledger} and --profile {self.profile}")
         if self.ledger and not name:
+            return None
+        if self.profile is None and current_ledger() is not None:
             return None
         return find_profile(self.profile)
 
@@ -238,16 +247,19 @@ class LedgerFlags:
         """Return the root of the ledger.
 
         Raises:
-            UsageError: No root is given.
+            UsageError: No root is given, and the current folder is in no ledger.
         """
         profile = self.named()
         root = self.ledger if profile is None else profile.ledger
-        if not root:
+        if root:
+            return root
+        found = current_ledger()
+        if found is None:
             raise UsageError(
-                "no ledger is given; use --ledger URL, set LAKELEDGER_URL, or add a profile to "
-                f"{profile_file()}"
+                "no ledger is given; use --ledger URL, set LAKELEDGER_URL, run the command in a "
+                f"ledger's folder, or add a profile to {profile_file()}"
             )
-        return root
+        return str(found)
 
     def open_maybe_uninitialized(self, author: str | None = None) -> Ledger:
         """Open the root of a ledger that may not be initialized yet.

@@ -66,6 +66,7 @@ _WHAT: Final = "One append-only ledger of table changes; every format's metadata
 
 _MORE: Final = (
     "Root of the ledger: LAKELEDGER_URL or --ledger; a folder, s3://..., gs://... or abfs://...",
+    "Without either it is the ledger that the current folder is in, or the default profile's.",
     "With --output json, errors are one JSON object on stderr: error, kind, message, exitCode.",
 )
 

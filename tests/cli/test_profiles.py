@@ -99,7 +99,8 @@ def test_without_a_root_the_places_to_say_one_are_named(run: Run) -> None:
     ran = run("ls")
 
     assert ran.code == 2
-    assert "--ledger URL, set LAKELEDGER_URL, or add a profile to " in ran.err
+    assert "--ledger URL, set LAKELEDGER_URL, " in ran.err
+    assert "or add a profile to " in ran.err
 
 
 def test_help_is_a_command_too(run: Run) -> None:

@@ -201,6 +201,8 @@ def init(
 ) -> None:
     """Initialize a ledger; does nothing if one already exists.
 
+    Commands that are run in its folder or below work on it.
+
     Example:
         lakeledger init lake
     """
@@ -208,6 +210,11 @@ def init(
     if url is not None and place.ledger not in {None, url, os.environ.get("LAKELEDGER_URL")}:
         raise UsageError(f"two ledgers are given, {url} and {place.ledger}; give one")
     chosen = evolve(place, ledger=url or place.ledger)
+    if not chosen.ledger and chosen.named() is None:
+        raise UsageError(
+            "no folder is given for the ledger; write lakeledger init FOLDER, or . for the current "
+            "folder"
+        )
     lake = chosen.open_maybe_uninitialized()
     known = lake.is_begun
     if known and erasable and not lake.is_erasable:
