@@ -213,13 +213,13 @@ Example:
 
 
 def register(app: App) -> None:
-    """Add `project` with a subcommand for each installed format."""
-    family = families.family(
-        app,
-        "project",
-        text="Project a table's metadata to the files of another format.",
-        example="lakeledger project paimon shop.flights",
-    )
+    """Add `project` with a subcommand for each installed format, and its option `--all`."""
+    from projections.project_all import project_tables
+
+    text, example = families.help_and_example(project_tables)
+    family = App(name="project", help=text, help_epilogue=example)
+    app.command(family)
+    family.default(project_tables)
     for name in having("command"):
         families.add(family, name, part(name, "command").command())
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def project(app: App) -> None:
-    """Project a table's metadata to the files of another format."""
+    """Project tables' metadata to the files of other formats."""
     from projections.command import register
 
     register(app)

@@ -63,7 +63,7 @@ def app_for(line: Sequence[str]) -> App:
     elif name in (installed := command_names()):
         register_plugin(app, name)
     else:
-        raise _unknown_command_error((), name, [*NAMES, *installed])
+        raise unknown_command_error((), name, [*NAMES, *installed])
     return app
 
 
@@ -97,7 +97,7 @@ def _usage_error_of(error: CycloptsError, line: Sequence[str]) -> UsageError:
         return UsageError(f"there is no option {option}{hint}; see: {see}")
     if isinstance(error, UnknownCommandError) and error.unused_tokens and error.app:
         known = [each for each in error.app if not each.startswith("-")]
-        return _unknown_command_error(words, error.unused_tokens[0], known)
+        return unknown_command_error(words, error.unused_tokens[0], known)
     if isinstance(error, UnusedCliTokensError):
         tokens = list(error.unused_tokens or ())
         extra = ", ".join(map(repr, tokens))
@@ -131,7 +131,14 @@ def _help_group_names(argument: Argument) -> set[str]:
     return {str(getattr(each, "name", each)) for each in several}
 
 
-def _unknown_command_error(before: Sequence[str], name: str, known: Sequence[str]) -> UsageError:
+def unknown_command_error(before: Sequence[str], name: str, known: Sequence[str]) -> UsageError:
+    """Return the error of a command line that names an unknown command.
+
+    Args:
+        before: Words of the group of commands; empty for `lakeledger` itself.
+        name: The unknown command.
+        known: Names of the commands that there are.
+    """
     if before and name.startswith("-"):
         words = " ".join(before)
         return UsageError(

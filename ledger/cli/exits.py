@@ -90,6 +90,21 @@ def exit_code_of(error: Exception) -> int:
     return next((code for kind, code in _CODES if isinstance(error, kind)), INVALID_INPUT)
 
 
+# From the worst on: what was lost, what is unknown, what an operator has to repair, what a user has
+# to correct.
+_SEVERITY = (DAMAGED, UNKNOWN, STORE, MISSING_DEPENDENCY, CONFLICT, NAME, USAGE, INVALID_INPUT)
+
+
+def worst_of(errors: Sequence[Exception]) -> Exception:
+    """Return the worst error by exit code, the first one of several.
+
+    Example:
+        >>> str(worst_of([NotFoundError("a"), StoreError("b"), StoreError("c")]))
+        'b'
+    """
+    return min(errors, key=lambda error: _SEVERITY.index(exit_code_of(error)))
+
+
 def run_and_report(command: Callable[[], object], line: Sequence[str]) -> int:
     """Run a command, report an error on stderr, and return the exit code."""
     try:
