@@ -36,7 +36,7 @@ class VersionFlags:
     """Version to project to."""
 
     version: Annotated[
-        int | None, Parameter(help="Last version to project; the newest if omitted.")
+        int | None, Parameter(name="--to", help="Last version to project; the newest if omitted.")
     ] = None
 
 
@@ -76,6 +76,7 @@ class FormatCommand:
         reader: Python library that reads them.
         flags: Class of the format's own options, annotated with cyclopts' `Parameter(name="*")`: a
             frozen attrs class of options that are None unless given.
+        version_option: Option of `flags` that names the version.
         opens: File that readers open, relative to the table's location, with the version reached
             as `{version}`; empty if they open the location itself.
     """
@@ -85,6 +86,7 @@ class FormatCommand:
     files: str
     reader: PythonReader
     flags: type[Any] = VersionFlags
+    version_option: str = "--to"
     opens: str = ""
 
     def opened(self, location: str, version: int) -> str:
@@ -114,7 +116,8 @@ class FormatCommand:
             given = {each: value is not None for each, value in own_flags.items()}
             asked = given | {"follow": follow, "verify": verify, "rebuild": rebuild}
             if sum(asked.values()) > 1:
-                *others, last = (f"--{each}" for each in asked)
+                options = {"version": self.version_option}
+                *others, last = (options.get(each, f"--{each}") for each in asked)
                 raise UsageError(f"give one of {', '.join(others)} and {last}")
             table, screen = handle_of(place.table(name)), place.screen
             if follow:

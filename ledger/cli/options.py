@@ -169,6 +169,17 @@ OnBranch = Annotated[
 ]
 """Branch that a command works on; None is main."""
 
+Confirmed = Annotated[
+    bool,
+    Parameter(
+        name="--yes",
+        negative="",
+        show_default=False,
+        help="Commit the plan; without it, only show the plan.",
+    ),
+]
+"""Consent to a commit that another command cannot undo, or that is worth a look before."""
+
 
 @Parameter(name="*", group=_WHERE)
 @frozen

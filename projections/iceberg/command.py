@@ -28,7 +28,9 @@ class IcebergFlags:
 
     version: Annotated[
         int | None,
-        Parameter(help="Write the metadata file of this version; keep the newest as it is."),
+        Parameter(
+            name="--at", help="Write the metadata file of this version; keep the newest as it is."
+        ),
     ] = None
     every: Annotated[
         int | None, Parameter(help="Also write the metadata file of every N-th commit.")
@@ -45,6 +47,7 @@ COMMAND = FormatCommand(
         'StaticTable.from_metadata("{opened}").scan().to_arrow()',
     ),
     IcebergFlags,
+    version_option="--at",
     opens="metadata/v{version}.metadata.json",
 )
 

@@ -133,7 +133,7 @@ def _later_version_files(
 ) -> dict[str, bytes]:
     """Return the files of later versions, by path, for paths that exist already.
 
-    A run that was killed leaves such files, and so does `--version`.
+    A run that was killed leaves such files, and so does `--at`.
     """
     newest = target_state(table, None).version
     found = {_metadata_version(names, path) for path in there}

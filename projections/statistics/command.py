@@ -181,6 +181,16 @@ def _publish_option() -> Any:
     return Annotated[tuple[names, ...], option]
 
 
+_Limit = Annotated[
+    int,
+    Parameter(
+        name=("--limit", "-n"),
+        validator=validators.Number(gte=1),
+        help="Maximum number of partitions.",
+    ),
+]
+
+
 def stats(  # noqa: PLR0913 - each is an option of the command
     name: Annotated[
         str | None, Parameter(help="DATABASE.TABLE, or DATABASE; default: all tables.")
@@ -190,9 +200,7 @@ def stats(  # noqa: PLR0913 - each is an option of the command
     every: Annotated[
         bool, Parameter(name="--all", negative="", help="All tables, the default without a name.")
     ] = False,
-    top: Annotated[
-        int, Parameter(validator=validators.Number(gte=1), help="Maximum number of partitions.")
-    ] = 10,
+    top: _Limit = 10,
     by: Annotated[Order, Parameter(help="Sort order of the partitions.")] = "records",
     history: Annotated[
         bool, Parameter(negative="", help="Also print the totals at every snapshot.")
@@ -226,7 +234,7 @@ def stats(  # noqa: PLR0913 - each is an option of the command
     With a database, or without any name, one job processes every table.
 
     Example:
-        lakeledger stats shop.flights --at tag:january --top 3
+        lakeledger stats shop.flights --at tag:january --limit 3
 
         lakeledger stats nyc.flights --ledger try \
             --partition day=2013-01-01

@@ -75,7 +75,7 @@ def test_a_branch_is_made_committed_to_read_and_fast_forwarded(
     log = output_of("log", "shop.visits", "--branch", "audit")
     assert log.count("branch audit") == 3
     assert "added 1 file" not in log
-    output_of("branch", "shop.visits", "audit", "--drop")
+    output_of("branch", "shop.visits", "audit", "--drop", "--yes")
     assert "has no branches" in output_of("branch", "shop.visits")
     assert output_of("log", "shop.visits", "--branch", "audit").count("branch audit") >= 3
     of_main = output_of("log", "shop.visits", "--branch", "main", "--output", "json")
@@ -88,9 +88,9 @@ def test_files_are_overwritten_and_taken_out_of_a_branch(output_of: Callable[...
     assert rows(output_of, "--at", "branch:audit") == 3
     output_of("delete-files", "shop.visits", "c.parquet", "--branch", "audit")
     assert rows(output_of, "--at", "branch:audit") == 0
-    output_of("rollback", "shop.visits", "--snapshot", "1", "--branch", "audit")
+    output_of("rollback", "shop.visits", "--to", "snapshot:1", "--branch", "audit")
     assert rows(output_of, "--at", "branch:audit") == 2
-    output_of("branch", "shop.visits", "audit", "--reset")
+    output_of("branch", "shop.visits", "audit", "--reset", "--yes")
     assert document(output_of, "branch", "shop.visits")["branches"][0]["snapshotId"] == 1
     assert rows(output_of) == 2
 
@@ -123,13 +123,13 @@ def test_an_expiry_keeps_the_snapshot_that_a_branch_begins_with(
     output_of("branch", "shop.visits", "audit")
     output_of("add-files", "shop.visits", "b.parquet")
     output_of("add-files", "shop.visits", "c.parquet")
-    assert document(output_of, "expire", "shop.visits", "--before", "3")["expired"] == [2]
+    assert document(output_of, "expire", "shop.visits", "--before", "3", "--yes")["expired"] == [2]
     assert rows(output_of, "--at", "branch:audit") == 2
 
 
 def test_the_log_of_a_branch_that_never_was_is_an_error(output_of: Callable[..., str]) -> None:
     output_of("branch", "shop.visits", "audit")
-    for more in ((), ("--follow",), ("--by", "nobody")):
+    for more in ((), ("--follow",), ("--author", "nobody")):
         said = output_of("log", "shop.visits", "--branch", "nope", *more, exits=3)
         assert "branch 'nope' does not exist" in said
         assert "audit" in said

@@ -124,7 +124,7 @@ def test_files_are_added_tagged_and_rolled_back(shop: Run, tmp_path: Path) -> No
     assert shop("add-files", TABLE, one).code == 0
     assert shop("tag", TABLE, "good").code == 0
     assert shop("add-files", TABLE, two.parent / "2*.parquet").code == 0
-    rolled = shop("rollback", TABLE, "--tag", "good", "--output", "json").document
+    rolled = shop("rollback", TABLE, "--to", "tag:good", "--output", "json").document
 
     assert rolled["events"][0]["deltaRecordCount"] == -1
     assert "files" not in rolled["events"][0]
@@ -158,10 +158,10 @@ def test_tags_move_and_go(shop: Run, tmp_path: Path) -> None:
     shop("add-files", TABLE, a_file(tmp_path, "1.parquet", [1]))
     shop("add-files", TABLE, a_file(tmp_path, "2.parquet", [2]))
 
-    assert shop("tag", TABLE, "t", "--snapshot", "1").code == 0
+    assert shop("tag", TABLE, "t", "--at", "snapshot:1").code == 0
     assert "tag 't' exists" in shop("tag", TABLE, "t").err
     assert "moved tag t to snapshot 2" in shop("tag", TABLE, "t", "--replace").out
-    assert "deleted tag t" in shop("tag", TABLE, "t", "--delete").out
+    assert "deleted tag t" in shop("tag", TABLE, "t", "--drop", "--yes").out
     assert shop("show", TABLE, "--tag", "t").code == 3
 
 
@@ -235,7 +235,7 @@ def test_a_rollback_to_the_current_state_reports_no_change(shop: Run) -> None:
     table.append([file])
     before = table.state.version
 
-    ran = shop("rollback", "shop.orders", "--snapshot", "1")
+    ran = shop("rollback", "shop.orders", "--to", "snapshot:1")
 
     assert (ran.code, "is already its newest" in ran.out) == (0, True)
     assert table.state.version == before

@@ -34,11 +34,11 @@ def files_with(folder: Path, text: str) -> list[Path]:
 
 def test_an_author_is_erased_and_every_reader_says_so(run: Run, folder: Path) -> None:
     at = ("--ledger", folder)
-    plan = run("erase", "--author", ANN, "--dry-run", *at)
+    plan = run("erase", "--person", ANN, *at)
     assert "2 authors, messages, property maps and column values of 2 " in plan.out
     assert len(files_with(folder, ANN)) == 2
 
-    ran = run("erase", "--author", ANN, "--by", "desk", "--message", "request 17", *at)
+    ran = run("erase", "--person", ANN, "--yes", "--author", "desk", "--message", "request 17", *at)
     assert ran.code == exits.OK
     assert " changes erased" in ran.out
     assert "exports, backups" in ran.out
@@ -53,18 +53,20 @@ def test_an_author_is_erased_and_every_reader_says_so(run: Run, folder: Path) ->
 
 
 def test_what_is_not_there_is_said_not_to_be(run: Run, folder: Path) -> None:
-    ran = run("erase", "--author", "nobody", "--ledger", folder)
+    ran = run("erase", "--person", "nobody", "--yes", "--ledger", folder)
 
     assert ran.code == exits.OK
     assert "no such values are stored outside the log" in ran.out
-    document = run("erase", "--text", "nobody", "--ledger", folder, "--output", "json").document
+    document = run(
+        "erase", "--text", "nobody", "--yes", "--ledger", folder, "--output", "json"
+    ).document
     assert (document["values"], document["version"], document["remaining"]) == (0, None, [])
 
 
 def test_what_lines_hold_is_listed(run: Run, folder: Path) -> None:
     run("alter", "shop.orders", "--set", f"owner={ANN}", "--ledger", folder)
 
-    ran = run("erase", "--author", ANN, "--ledger", folder)
+    ran = run("erase", "--person", ANN, "--yes", "--ledger", folder)
     assert "shop.orders keeps the data in its log permanently: 2" in ran.out
 
 
@@ -73,7 +75,7 @@ def test_a_ledger_that_cannot_forget_says_how_it_could(run: Run, tmp_path: Path)
     run("init", lake)
     run("create", "shop", "--author", ANN, "--ledger", lake)
 
-    refused = run("erase", "--author", ANN, "--ledger", lake)
+    refused = run("erase", "--person", ANN, "--yes", "--ledger", lake)
     assert (refused.code, refused.out) == (exits.INVALID_INPUT, "")
     assert "lakeledger init --erasable" in refused.err
     refused = run("init", lake, "--erasable")

@@ -32,9 +32,11 @@ def orders(shop: Run, tmp_path: Path) -> Table:
     return table
 
 
-def test_a_dry_run_says_what_would_go_and_writes_nothing(shop: Run, orders: Table) -> None:
+def test_without_yes_the_plan_says_what_would_go_and_writes_nothing(
+    shop: Run, orders: Table
+) -> None:
     before = orders.state.version
-    ran = shop("expire", TABLE, "--before", "4", "--dry-run", "--output", "json")
+    ran = shop("expire", TABLE, "--before", "4", "--output", "json")
 
     assert ran.document == {
         "table": TABLE,
@@ -45,17 +47,18 @@ def test_a_dry_run_says_what_would_go_and_writes_nothing(shop: Run, orders: Tabl
         "version": before,
     }
     assert orders.state.version == before
-    said = shop("expire", TABLE, "--before", "4", "--dry-run").out
+    said = shop("expire", TABLE, "--before", "4").out
     assert "would expire 2 snapshots before 4: 1, 3" in said
     assert "early" in said
+    assert said.endswith("to commit this plan, add --yes\n")
 
 
-def test_expiry_does_what_the_dry_run_said(shop: Run, orders: Table) -> None:
+def test_expiry_does_what_the_plan_said(shop: Run, orders: Table) -> None:
     line = ("expire", TABLE, "--keep", "2", "--output", "json")
-    dry = shop(*line, "--dry-run").document
-    done = shop(*line, "--message", "old").document
+    plan = shop(*line).document
+    done = shop(*line, "--yes", "--message", "old").document
 
-    assert done == {**dry, "dryRun": False, "version": dry["version"] + 1, "repeated": False}
+    assert done == {**plan, "dryRun": False, "version": plan["version"] + 1, "repeated": False}
     assert orders.state.earliest_snapshot_id == 4
     assert shop("show", TABLE, "--snapshot", "3").code == 3
     assert shop("show", TABLE, "--tag", "early").code == 0
@@ -80,7 +83,7 @@ def test_what_stood_at_a_time_and_all_since_outlives_an_expiry_by_age(
 ) -> None:
     moment = handle_of(orders).log.commit_at(3).time_millis
     stood = orders.at(timestamp=moment).state.last_snapshot_id
-    ran = shop("expire", TABLE, "--older-than", str(moment), "--output", "json")
+    ran = shop("expire", TABLE, "--older-than", str(moment), "--yes", "--output", "json")
 
     assert (ran.code, ran.document["before"]) == (0, stood)
     assert orders.state.earliest_snapshot_id == stood >= 3
@@ -89,7 +92,7 @@ def test_what_stood_at_a_time_and_all_since_outlives_an_expiry_by_age(
 
 
 def test_the_same_commit_id_again_is_the_first_expiry(shop: Run, orders: Table) -> None:
-    line = ("expire", TABLE, "--before", "3", "--commit-id", "k1")
+    line = ("expire", TABLE, "--before", "3", "--yes", "--commit-id", "k1")
     first = shop(*line, "--output", "json").document
     again = shop(*line, "--output", "json").document
 
@@ -109,8 +112,8 @@ def test_the_same_commit_id_again_is_the_first_expiry(shop: Run, orders: Table) 
         ),
         (["--keep", "0"], 2, "--keep"),
         (["--before", "6"], 1, "the newest is 5 and stays"),
-        (["--before", "6", "--dry-run"], 1, "the newest is 5 and stays"),
-        (["--before", "3", "--expect-version", "0"], 4, "version 1"),
+        (["--before", "6", "--yes"], 1, "the newest is 5 and stays"),
+        (["--before", "3", "--expect-version", "0", "--yes"], 4, "version 1"),
     ],
 )
 def test_each_mistake_has_its_own_error_and_expires_nothing(

@@ -38,7 +38,7 @@ def test_a_ledger_exported_to_a_file_and_imported_is_the_same(
 def test_lines_come_from_a_pipe(
     run: Run, lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lines = run("export", "shop.orders", "--version", 0, "--ledger", lake).out
+    lines = run("export", "shop.orders", "--to", 0, "--ledger", lake).out
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
     assert run("import", "ledger", "-", "--copy", "--ledger", tmp_path / "new").code == 0
     assert "copiedFrom" in (tmp_path / "new/_ledger/ledger.json").read_text()

@@ -46,7 +46,7 @@ def versions(ran: Ran) -> list[int]:
         (("--column", "address.town"), [4, 1, 0]),
         (("--column", "addr.city"), [4, 1, 0]),
         (("--column", "address"), [4, 3, 2, 1, 0]),
-        (("--by", "ANN"), [3, 1]),
+        (("--author", "ANN"), [3, 1]),
         (("--kind", "addColumn", "--kind", "setOption"), [5, 2]),
         (("--grep", "^(docs|for)"), [4, 2]),
         (("--before", "3"), [2, 1, 0]),
@@ -93,7 +93,7 @@ def test_the_log_of_the_whole_ledger_is_in_order_of_time(changed: Run) -> None:
 
 def test_the_log_of_the_whole_ledger_shows_renames_and_drops_of_a_table(changed: Run) -> None:
     assert changed("rename", TABLE, "shop.bought").code == 0
-    assert changed("drop", "shop.bought").code == 0
+    assert changed("drop", "shop.bought", "--yes").code == 0
 
     found = changed("log", "--all", "--output", "json").document["commits"]
     logged = {(each["table"], each.get("then"), each.get("dropped")) for each in found}
@@ -126,7 +126,7 @@ def test_a_followed_log_shows_new_commits_until_ctrl_c(
     monkeypatch.setattr("ledger.cli.commands.log.time", SimpleNamespace(sleep=meanwhile))
 
     ran = changed(
-        *("log", TABLE, "--follow", "--by", "ann", "--limit", "1", "--output", "jsonl"),
+        *("log", TABLE, "--follow", "--author", "ann", "--limit", "1", "--output", "jsonl"),
     )
 
     assert "Traceback" not in ran.err

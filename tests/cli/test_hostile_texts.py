@@ -41,7 +41,7 @@ COMMANDS = (
     *("plan shop.orders --drop id", "undo shop.orders 2", "verify", "branch shop.orders"),
     *("view show shop.v", "view list shop", "expire shop.orders --keep 1", "head shop.orders"),
     *("promote shop.orders --dry-run", "drop shop.orders", "tag shop.orders v2", "maintain"),
-    *("erase --author a --dry-run", "stats shop.orders", "delete-files shop.orders nothing"),
+    *("erase --person a", "stats shop.orders", "delete-files shop.orders nothing"),
     *(
         "project iceberg shop.orders",
         "follow --once",

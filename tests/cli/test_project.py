@@ -65,16 +65,16 @@ def test_the_files_are_where_paimon_looks_for_them(
 
 
 def test_a_version_may_be_named_and_only_goes_forward(shop: Run, orders: Table) -> None:
-    first = shop(*PROJECT, "--version", "1", "--output", "json")
+    first = shop(*PROJECT, "--to", "1", "--output", "json")
     assert first.document == {
         "table": TABLE,
         "path": orders.location,
         "version": 1,
         "opens": orders.location,
     }
-    assert shop(*PROJECT, "--version", "2").code == 0
+    assert shop(*PROJECT, "--to", "2").code == 0
 
-    ran = shop(*PROJECT, "--version", "1")
+    ran = shop(*PROJECT, "--to", "1")
 
     assert (ran.code, "they only go forward" in ran.err) == (1, True)
 
@@ -172,9 +172,9 @@ def test_a_foreign_file_in_the_way_is_an_error_of_the_store(
             3,
             "has no Paimon files yet; create them with: lakeledger project paimon",
         ),
-        ([TABLE, "--version", "9"], 3, "9"),
-        ([TABLE, "--verify", "--rebuild"], 2, "give one of --version, --follow"),
-        ([TABLE, "--version", "1", "--follow"], 2, "give one of --version, --follow"),
+        ([TABLE, "--to", "9"], 3, "9"),
+        ([TABLE, "--verify", "--rebuild"], 2, "give one of --to, --follow"),
+        ([TABLE, "--to", "1", "--follow"], 2, "give one of --to, --follow"),
         (["shop.ordrs"], 3, "did you mean shop.orders"),
         ([], 2, "NAME"),
     ],

@@ -53,7 +53,7 @@ def test_the_files_are_where_iceberg_looks_for_them(shop: Run, orders: Table) ->
 def test_an_older_version_is_written_next_to_the_newest(shop: Run, orders: Table) -> None:
     assert shop(*PROJECT).code == 0
 
-    ran = shop(*PROJECT, "--version", "0", "--output", "json")
+    ran = shop(*PROJECT, "--at", "0", "--output", "json")
 
     opens = f"{orders.location}/metadata/v0.metadata.json"
     known = {"table": TABLE, "path": orders.location, "version": 0, "opens": opens}
@@ -92,9 +92,9 @@ def test_verify_names_what_is_missing_and_rebuild_restores_it(shop: Run, orders:
             3,
             "has no Iceberg files yet; create them with: lakeledger project ice",
         ),
-        ([TABLE, "--version", "9"], 3, "9"),
+        ([TABLE, "--at", "9"], 3, "9"),
         ([TABLE, "--every", "0"], 1, "give 1 or more"),
-        ([TABLE, "--verify", "--every", "2"], 2, "give one of --version, --every, --follow"),
+        ([TABLE, "--verify", "--every", "2"], 2, "give one of --at, --every, --follow"),
     ],
     ids=str,
 )

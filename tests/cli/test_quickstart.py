@@ -252,7 +252,7 @@ def test_the_story_and_the_stats_command_agree_with_duckdb(
     del installed
     document = run("quickstart", tmp_path / "qs", "--output", "json").document
     line = ("stats", IDENTIFIER, "--ledger", tmp_path / "qs", "--at", "tag:week-1")
-    week = run(*line, "--top", "3", "--output", "json").document
+    week = run(*line, "--limit", "3", "--output", "json").document
 
     counted = f"select {DAY}::varchar as d, count(*) as n from f"
     wanted = ask(f"{counted} group by 1 order by n desc, 1 limit 5", f=sample())

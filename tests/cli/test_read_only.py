@@ -27,12 +27,13 @@ READS = (
     *("log --all", f"diff {TABLE} 0", f"blame {TABLE}", f"replay {TABLE}", f"stats {TABLE}"),
     *("verify", "view list shop", f"plan {TABLE} --drop note", "init"),
     *(f"undo {TABLE} 2", f"restore {TABLE} --to version:0", "follow --once"),
+    *(f"drop {TABLE}", f"expire {TABLE} --keep 1"),
 )
 WRITES = (
     *("create more", "create shop.x --like shop.orders", f"alter {TABLE} --set k=v"),
-    *(f"rename {TABLE} shop.x", f"drop {TABLE}", f"undo {TABLE} 2 --yes", f"tag {TABLE} t"),
-    *(f"branch {TABLE} b", f"rollback {TABLE} --snapshot 1", f"delete-files {TABLE} 2.parquet"),
-    *(f"restore {TABLE} --to version:0 --yes", f"expire {TABLE} --keep 1", "doctor"),
+    *(f"rename {TABLE} shop.x", f"drop {TABLE} --yes", f"undo {TABLE} 2 --yes", f"tag {TABLE} t"),
+    *(f"branch {TABLE} b", f"rollback {TABLE} --to snapshot:1", f"delete-files {TABLE} 2.parquet"),
+    *(f"restore {TABLE} --to version:0 --yes", f"expire {TABLE} --keep 1 --yes", "doctor"),
 )
 
 

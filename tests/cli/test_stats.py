@@ -85,7 +85,7 @@ def test_partitions_are_those_of_the_dlf_metadata_api(shop: Run, orders: Table) 
 def test_an_instant_an_order_and_a_limit_can_be_asked_for(shop: Run, orders: Table) -> None:
     del orders
 
-    then = shop("stats", TABLE, "--at", "tag:v1", "--top", "1", "--output", "json").document
+    then = shop("stats", TABLE, "--at", "tag:v1", "--limit", "1", "--output", "json").document
     by_size = shop(*("stats", TABLE, "--at", "tag:v1", "--by", "size", "--output", "json")).document
 
     assert [each["spec"]["day"] for each in then["partitions"]] == ["2013-01-02"]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def test_a_dropped_table_is_listed_shown_and_restored_by_its_id(shop: Run) -> None:
-    shop("drop", "shop.orders", "--message", "by mistake", "--author", "ann")
+    shop("drop", "shop.orders", "--yes", "--message", "by mistake", "--author", "ann")
 
     (listed,) = shop("ls", "shop", "--dropped", "--output", "json").document["dropped"]
     assert (listed["table"], listed["droppedBy"], listed["files"]) == ("shop.orders", "ann", "kept")
@@ -59,7 +59,7 @@ def test_maintain_deletes_the_files_of_a_purged_table_and_says_why_it_does_not(
         path="a.parquet", partition=("2013-01-01",), record_count=1, file_size_in_bytes=4
     )
     lake.table("shop.orders").append([file])
-    shop("drop", "shop.orders", "--purge")
+    shop("drop", "shop.orders", "--purge", "--yes")
     purge = ("maintain", "--purge-older-than", "0m")
 
     assert "nothing would be removed" in shop("maintain", "--dry-run").out

@@ -54,7 +54,7 @@ def test_the_family_alone_lists_its_commands(run: Run) -> None:
 
 def test_a_database_says_that_it_has_no_views_only_while_it_has_none(recent: Run) -> None:
     assert "has no views" not in recent("view", "list", "shop").out
-    recent("view", "drop", VIEW)
+    recent("view", "drop", VIEW, "--yes")
     assert recent("view", "list", "shop").out.splitlines()[0] == "shop has no views"
 
 
@@ -97,7 +97,7 @@ def test_views_are_renamed_listed_and_dropped(recent: Run) -> None:
     listed = recent("view", "list", "shop", "--output", "json").document
     assert listed == {"database": "shop", "views": ["latest"]}
     assert "SELECT id FROM orders" in recent("view", "list", "shop").out
-    assert "dropped view" in recent("view", "drop", "shop.latest").out
+    assert "dropped view" in recent("view", "drop", "shop.latest", "--yes").out
     assert recent("view", "list", "shop").out == "shop has no views\n"
     assert recent("view", "show", "shop.latest").code == 3
 

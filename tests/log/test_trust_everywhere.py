@@ -301,7 +301,7 @@ COMMANDS = [
     *("snapshots shop.orders", "log shop.orders", "log --all", "diff shop.orders 1 50"),
     *("blame shop.orders", "replay shop.orders", "plan shop.orders --rename date=at"),
     *("stats shop.orders", "stats shop.orders --history", "stats shop.orders --ask growth"),
-    *("view list shop", "erase --author nobody --dry-run"),
+    *("view list shop", "erase --person nobody"),
 ]
 
 

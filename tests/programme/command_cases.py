@@ -603,13 +603,24 @@ def _cases() -> Iterator[Case]:
     )
     yield branch_case("branch", "createBranch", "other")
     yield branch_case("branch_forward", "fastForwardBranch", "audit", "--fast-forward")
-    yield branch_case("branch_drop", "dropBranch", "audit", "--drop")
+    yield branch_case("branch_drop", "dropBranch", "audit", "--drop", "--yes")
     yield Case(
         "follow", ("follow", "--once", "--ledger", "lake"), behind, followed, lambda _: False
     )
     yield Case(
         "erase",
-        ("erase", "--author", ANN, "--by", "desk", "--commit-id", "17", "--ledger", "lake"),
+        (
+            "erase",
+            "--person",
+            ANN,
+            "--yes",
+            "--author",
+            "desk",
+            "--commit-id",
+            "17",
+            "--ledger",
+            "lake",
+        ),
         erasable,
         erased,
         has_event("lake", "eraseValues"),

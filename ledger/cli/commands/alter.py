@@ -14,6 +14,7 @@ from ledger.cli.commands.tables import renamed
 from ledger.cli.exits import UsageError
 from ledger.cli.options import (
     CommitFlags,
+    Confirmed,
     InstantFlags,
     LedgerFlags,
     TableName,
@@ -276,17 +277,6 @@ def _verdict_row(verdict: Verdict) -> tuple[str, str, str, str]:
     return verdict.format, "yes" if verdict.is_declared else "no", said, files
 
 
-Doing = Annotated[
-    bool,
-    Parameter(
-        name="--yes",
-        negative="",
-        show_default=False,
-        help="Commit the plan; without it, only show the plan.",
-    ),
-]
-
-
 def undo(
     name: TableName,
     version: Annotated[str, Parameter(help="Version of the commit to undo, or HEAD, HEAD~1, ...")],
@@ -295,7 +285,7 @@ def undo(
     transaction: Annotated[
         str | None, Parameter(help="Id of the transaction to undo, if the commit has several.")
     ] = None,
-    yes: Doing = False,
+    yes: Confirmed = False,
     writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
@@ -327,7 +317,7 @@ def restore(
     to: Annotated[
         str, Parameter(help="tag:NAME, snapshot:3, version:7, -3 (3 commits ago), or a time.")
     ],
-    yes: Doing = False,
+    yes: Confirmed = False,
     writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:

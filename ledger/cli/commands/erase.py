@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, TypeAlias
 from cyclopts import Parameter
 
 from ledger.cli.exits import UsageError
-from ledger.cli.options import CommitFlags, CommitIdLookup, LedgerFlags, read_time
+from ledger.cli.options import CommitFlags, CommitIdLookup, Confirmed, LedgerFlags, read_time
 from ledger.cli.output import Screen, progress_reports
 from ledger.cli.phrases import again, stream_log_of
 from ledger.events.table import ClockCorrected
@@ -38,7 +38,7 @@ def erase(  # noqa: PLR0913 - each is an option of its own
     table: Annotated[str | None, Parameter(show_default=False, help="Table of --column.")] = None,
     /,
     *,
-    author: Annotated[
+    person: Annotated[
         str | None,
         Parameter(
             help="Erase everything of this author, and values that contain the author's name."
@@ -52,13 +52,8 @@ def erase(  # noqa: PLR0913 - each is an option of its own
         str | None,
         Parameter(help="Erase only this value, in each type that the column had."),
     ] = None,
-    dry_run: Annotated[
-        bool,
-        Parameter(
-            negative="", show_default=False, help="Only show the values that would be erased."
-        ),
-    ] = False,
-    by: Annotated[
+    yes: Confirmed = False,
+    author: Annotated[
         str | None,
         Parameter(env_var="LAKELEDGER_AUTHOR", help="Author of the erasure; user@host if omitted."),
     ] = None,
@@ -70,7 +65,7 @@ def erase(  # noqa: PLR0913 - each is an option of its own
     ] = None,
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Erase personal data that is stored outside the log; irreversible.
+    """Erase personal data outside the log, irreversibly; without --yes, show the plan.
 
     Erases authors, messages and properties of commits in a ledger created with init --erasable;
     readers see "erased" instead. Also erases bounds and partition values of the columns in a
@@ -83,21 +78,21 @@ def erase(  # noqa: PLR0913 - each is an option of its own
     either.
 
     Example:
-        lakeledger erase --author ann@example.com --dry-run
+        lakeledger erase --person ann@example.com
 
-        lakeledger erase shop.flights --column tailnum --value N14228 --dry-run
+        lakeledger erase shop.flights --column tailnum --value N14228
     """
     lake = place.open()
     names = ("author", "text", "table", "column", "value")
-    sought = dict(zip(names, (author, text, table, column, value), strict=True))
+    sought = dict(zip(names, (person, text, table, column, value), strict=True))
     report = progress_reports(place.screen, "searching {}: {:,} of {:,}")
-    if dry_run:
-        done = lake.plan_erasure(**sought, on_progress=report)
-    else:
-        recorded = {"by": by, "commit_id": commit_id}
+    if yes:
+        recorded = {"by": author, "commit_id": commit_id}
         done = lake.erase(**sought, **recorded, message=message, on_progress=report)
-    document = {"dryRun": dry_run, **_erasure_document(done)}
-    place.screen.result(document, lambda to: _print_erasure(to, done, dry_run=dry_run))
+    else:
+        done = lake.plan_erasure(**sought, on_progress=report)
+    document = {"dryRun": not yes, **_erasure_document(done)}
+    place.screen.result(document, lambda to: _print_erasure(to, done, dry_run=not yes))
 
 
 def _erasure_document(done: Erasure) -> dict[str, Any]:
@@ -146,6 +141,9 @@ def _print_erasure(screen: Screen, done: Erasure, *, dry_run: bool) -> None:
     screen.line("not erased:")
     for copy in COPIES:
         screen.line(f"  {copy}")
+    if dry_run and done.values:
+        screen.line("nothing was written; erased values cannot be restored")
+        screen.line("to commit this plan, add --yes")
 
 
 def _join_first(things: tuple[object, ...]) -> str:

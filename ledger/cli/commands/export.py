@@ -27,7 +27,7 @@ def export(
         str, Parameter(help="DATABASE.TABLE; default: the whole ledger.", completer=tables_of)
     ],
     version: Annotated[
-        int | None, Parameter(help="Last version to export; for a single table.")
+        int | None, Parameter(name="--to", help="Last version to export; for a single table.")
     ] = None,
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:

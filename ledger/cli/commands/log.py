@@ -75,7 +75,9 @@ class LogFilters:
     )
     since: Annotated[str | None, Parameter(help="Only commits since this date or time.")] = None
     until: Annotated[str | None, Parameter(help="Only commits until this date or time.")] = None
-    by: Annotated[str | None, Parameter(help="Only commits with this text in the author.")] = None
+    author: Annotated[str | None, Parameter(help="Only commits with this text in the author.")] = (
+        None
+    )
     kind: Annotated[
         tuple[str, ...],
         Parameter(
@@ -131,7 +133,7 @@ class LogFilters:
             "last": None if self.before is None else self.before - 1,
             "since": None if self.since is None else read_time(self.since, date="begin"),
             "until": None if self.until is None else read_time(self.until),
-            "author": self.by,
+            "author": self.author,
             "kinds": self.kind,
             "message": self.grep,
             "branch": self.branch,
@@ -175,7 +177,7 @@ def log(  # noqa: PLR0913 - each is an option
     Example:
         lakeledger log shop.flights --limit 10
 
-        lakeledger log shop.flights --column origin --by ada --since 2013-01-01
+        lakeledger log shop.flights --column origin --author ada --since 2013-01-01
 
         lakeledger log shop.orders --commit-id split-1
     """

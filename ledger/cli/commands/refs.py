@@ -1,13 +1,11 @@
-"""Commands about snapshots and refs: `tag`, `branch`, `rollback`, `expire`, `snapshots`."""
+"""Commands about snapshots and refs: `tag`, `branch`, `rollback`, `snapshots`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
-from itertools import takewhile
 from typing import Annotated, Any
 
-from attrs import frozen
+from attrs import evolve
 from cyclopts import Parameter
 
 from ledger.audit.listings import ListedSnapshot, listed, tags_of
@@ -16,25 +14,28 @@ from ledger.cli.exits import UsageError
 from ledger.cli.families import view
 from ledger.cli.options import (
     CommitFlags,
+    Confirmed,
     InstantFlags,
     LedgerFlags,
     OnBranch,
     TableName,
     branches_of,
     check_one_or_more,
-    read_time,
+    read_instant,
 )
 from ledger.cli.output import Cell, Screen
 from ledger.cli.phrases import committed, print_unchanged
-from ledger.decide.changes import ExpireSnapshots
-from ledger.decide.snapshots import decide_snapshot_expiry
-from ledger.events.imported import SnapshotsRemoved
-from ledger.events.snapshots import SnapshotsExpired
-from ledger.model.errors import NotFoundError
 from ledger.model.messages import moment
+from ledger.model.snapshot import Tag
+from ledger.model.types import whole_number
 from ledger.state.table import TableState
 from ledger.table import Table
 from ledger.table_handle import handle_of
+
+_Drop = Annotated[
+    bool,
+    Parameter(negative="", show_default=False, help="Drop it; without --yes, show the plan."),
+]
 
 
 def tag(  # noqa: PLR0913 - each is an option of the command
@@ -42,42 +43,79 @@ def tag(  # noqa: PLR0913 - each is an option of the command
     tag_name: Annotated[str, Parameter(help="Name of the tag.")],
     /,
     *,
-    snapshot: Annotated[int | None, Parameter(help="Snapshot id; the newest if omitted.")] = None,
+    at: Annotated[
+        str | None,
+        Parameter(help="Snapshot to tag: snapshot:3, tag:NAME, a version or time; default: now."),
+    ] = None,
     replace: Annotated[
         bool,
         Parameter(
             negative="", show_default=False, help="Move an existing tag to another snapshot."
         ),
     ] = False,
-    delete: Annotated[
-        bool, Parameter(negative="", show_default=False, help="Delete the tag.")
-    ] = False,
+    drop: _Drop = False,
+    yes: Confirmed = False,
     writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Create, replace or delete a tag; tagged snapshots survive expiry.
+    """Create, replace or drop a tag; tagged snapshots survive expiry.
 
     Example:
-        lakeledger tag shop.flights january --snapshot 1
+        lakeledger tag shop.flights january --at snapshot:1
     """
-    if delete and (replace or snapshot is not None):
-        raise UsageError("--delete cannot be combined with --replace or --snapshot")
+    if drop and (replace or at is not None):
+        raise UsageError("--drop cannot be combined with --replace or --at")
+    if yes and not drop:
+        raise UsageError("--yes confirms --drop; omit it")
     table = place.table(name)
-    if delete:
+    if drop and not yes:
+        _show_tag_drop(place.screen, table, table.state.tag(tag_name))
+        return
+    if drop:
         appended = table.delete_tag(tag_name, **writing.options())
-    elif replace:
-        appended = table.replace_tag(tag_name, snapshot=snapshot, **writing.options())
     else:
-        appended = table.create_tag(tag_name, snapshot=snapshot, **writing.options())
+        begin = table.replace_tag if replace else table.create_tag
+        appended = writing.once(
+            table,
+            ["tag", tag_name, at, "replace" if replace else "create"],
+            lambda options: begin(tag_name, snapshot=_snapshot_id_at(table, at), **options),
+        )
     committed(place.screen, table, appended, writing)
+
+
+def _show_tag_drop(screen: Screen, table: Table, tag: Tag) -> None:
+    state, name, snapshot_id = table.state, tag.name, tag.snapshot_id
+    without = evolve(state, tags={key: each for key, each in state.tags.items() if key != name})
+    is_kept = without.reachable(snapshot_id)
+    document = {
+        "table": str(table.identifier),
+        "dryRun": True,
+        "tagName": name,
+        "snapshotId": snapshot_id,
+        "isSnapshotKept": is_kept,
+    }
+
+    def text(to: Screen) -> None:
+        to.line(f"dropping tag {name} of {table.identifier}; nothing was written")
+        if is_kept:
+            to.line(
+                f"snapshot {snapshot_id} is kept; create the tag again with: lakeledger tag "
+                f"{table.identifier} {name} --at snapshot:{snapshot_id}"
+            )
+        else:
+            to.line(f"only the tag keeps snapshot {snapshot_id}, which cannot be restored")
+        to.line("to commit this plan, add --yes")
+
+    screen.result(document, text)
 
 
 def rollback(
     name: TableName,
     /,
     *,
-    snapshot: Annotated[int | None, Parameter(help="Id of the snapshot to restore.")] = None,
-    tag: Annotated[str | None, Parameter(help="Tag of the snapshot to restore.")] = None,
+    to: Annotated[
+        str, Parameter(help="Snapshot to restore: snapshot:3, tag:NAME, a version or time.")
+    ],
     branch: OnBranch = None,
     writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
@@ -85,212 +123,45 @@ def rollback(
     r"""Restore a snapshot's contents as a new snapshot; keeps history and schema.
 
     Example:
-        lakeledger rollback shop.flights --tag january \
+        lakeledger rollback shop.flights --to tag:january \
             --message "the whole month was wanted"
     """
-    if (snapshot is None) == (tag is None):
-        raise UsageError("no snapshot to restore; give either --snapshot N or --tag NAME")
+    named = _read_instant_or_version(to)
+    if not named:
+        raise UsageError("--to must be a snapshot before now")
     table = place.table(name)
     if branch is not None:
-        if snapshot is None:
-            raise UsageError("rollback of a branch needs one of its snapshots: --snapshot N")
-        appended = table.branch(branch).rollback(snapshot=snapshot, **writing.options())
+        if named.keys() != {"snapshot"}:
+            raise UsageError("rollback of a branch needs one of its snapshots: --to snapshot:N")
+        appended = table.branch(branch).rollback(**named, **writing.options())
         committed(place.screen, table, appended, writing)
         return
     # Repeated runs of a job make no snapshots if nothing changes.
-    if not writing.commit_id and _is_current_snapshot(table.state, snapshot, tag):
+    if not writing.commit_id and _is_current_snapshot(table.state, **_snapshot_or_tag(table, to)):
         newest = table.state.last_snapshot_id
         print_unchanged(place.screen, table, f"snapshot {newest} is already its newest")
         return
-    appended = table.rollback(snapshot=snapshot, tag=tag, **writing.options())
+    appended = writing.once(
+        table,
+        ["rollback", to],
+        lambda options: table.rollback(**_snapshot_or_tag(table, to), **options),
+    )
     committed(place.screen, table, appended, writing)
 
 
-def _is_current_snapshot(state: TableState, snapshot: int | None, tag: str | None) -> bool:
+def _snapshot_or_tag(table: Table, text: str) -> dict[str, Any]:
+    """Return the snapshot or tag at an instant, as an argument of `Table.rollback`."""
+    named = _read_instant_or_version(text)
+    if named.keys() <= {"snapshot", "tag"}:
+        return named
+    return {"snapshot": _snapshot_id_at(table, text)}
+
+
+def _is_current_snapshot(
+    state: TableState, snapshot: int | None = None, tag: str | None = None
+) -> bool:
     target = snapshot if tag is None else state.tag(tag).snapshot_id
     return state.snapshot is not None and target == state.last_snapshot_id
-
-
-@frozen
-class ExpiryEffect:
-    """Effect of an expiry.
-
-    Attributes:
-        before: Snapshots with smaller ids expire.
-        gone: Ids of the snapshots that can no longer be read, in order.
-        tagged: Ids of the snapshots that only their tags keep, by tag. Base snapshots of branches
-            are kept too.
-    """
-
-    before: int
-    gone: tuple[int, ...]
-    tagged: dict[str, int]
-
-    @classmethod
-    def of(
-        cls, state: TableState, before: int, fact: SnapshotsExpired | SnapshotsRemoved | None
-    ) -> ExpiryEffect:
-        """Return the effect of expiring the snapshots before one in a state.
-
-        Args:
-            state: State before the expiry.
-            before: Id of the oldest snapshot to keep.
-            fact: Event to commit; None if nothing expires.
-        """
-        older = [] if fact is None else [*_snapshots_before(state, before)]
-        tagged = {
-            name: tag.snapshot_id
-            for name, tag in sorted(state.tags.items())
-            if tag.snapshot_id in older
-        }
-        kept = state.held_snapshot_ids
-        gone = tuple(each for each in older if each not in kept)
-        return cls(
-            before, fact.snapshot_ids if isinstance(fact, SnapshotsRemoved) else gone, tagged
-        )
-
-    @classmethod
-    def of_commit(cls, table: Table, version: int) -> ExpiryEffect:
-        """Return the effect of a committed expiry."""
-        state = table.at(version=version - 1).state
-        for transaction in handle_of(table).log.commit_at(version).transactions:
-            for event in transaction.events:
-                if isinstance(event, SnapshotsExpired):
-                    return cls.of(state, event.earliest_snapshot_id, event)
-                if isinstance(event, SnapshotsRemoved):
-                    return cls(max(event.snapshot_ids) + 1, tuple(sorted(event.snapshot_ids)), {})
-        return cls.of(state, state.earliest_snapshot_id, None)
-
-
-def _snapshots_before(state: TableState, before: int) -> Iterator[int]:
-    """Yield the unexpired snapshots before one, oldest first."""
-    ids = reversed(state.snapshot_ids)
-    if not state.origin.has_ordered_ids:
-        return takewhile(lambda each: each != before, ids)
-    return (each for each in ids if state.earliest_snapshot_id <= each < before)
-
-
-def expire(  # noqa: PLR0913 - each is an option of the command
-    name: TableName,
-    /,
-    *,
-    before: Annotated[int | None, Parameter(help="Expire snapshots with smaller ids.")] = None,
-    keep: Annotated[
-        int | None,
-        Parameter(validator=check_one_or_more, help="Number of newest snapshots to keep."),
-    ] = None,
-    older_than: Annotated[
-        str | None,
-        Parameter(help="Expire snapshots replaced before a time or age, such as 30d."),
-    ] = None,
-    dry_run: Annotated[
-        bool,
-        Parameter(
-            negative="", show_default=False, help="Only show the snapshots that would expire."
-        ),
-    ] = False,
-    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
-    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
-) -> None:
-    """Expire a table's oldest snapshots; keeps tagged ones and deletes no files.
-
-    The contents of an expired snapshot can still be read by --version.
-
-    Example:
-        lakeledger expire shop.flights --keep 10 --dry-run
-
-        lakeledger expire shop.flights --older-than 30d
-    """
-    if sum(each is not None for each in (before, keep, older_than)) != 1:
-        raise UsageError(
-            "no snapshots to expire; give one of --before N, --keep N and --older-than TIME"
-        )
-    table = place.table(name)
-    first_kept = partial(_oldest_snapshot_to_keep, table, before, keep, older_than)
-    document: dict[str, Any] = {"table": str(table.identifier), "dryRun": dry_run}
-    if dry_run or not writing.commit_id:
-        state = table.state
-        oldest = first_kept()
-        fact = decide_snapshot_expiry(state, ExpireSnapshots(oldest))
-        effect = ExpiryEffect.of(state, oldest, fact)
-        # Repeated runs of a job make no commits if nothing expires.
-        if dry_run or fact is None:
-            document |= {**_expiry_facts(effect), "version": state.version}
-            title = f"{name} would expire"
-            if not dry_run:
-                title = f"{name} stays at version {state.version}: there is nothing to expire;"
-            place.screen.result(document, lambda to: _print_expiry(to, title, effect))
-            return
-    appended = writing.once(
-        table,
-        ["expire", before, keep, older_than],
-        lambda options: table.expire_snapshots(before=first_kept(), **options),
-    )
-    effect = ExpiryEffect.of_commit(table, appended.version)
-    document |= {
-        **_expiry_facts(effect),
-        "version": appended.version,
-        "repeated": appended.repeated,
-    }
-    title = f"{name} version {appended.version} expired"
-    if appended.repeated:
-        title = f"{name} version {appended.version}, committed before; nothing was written now;"
-    place.screen.result(document, lambda to: _print_expiry(to, title, effect))
-
-
-def _oldest_snapshot_to_keep(
-    table: Table, before: int | None, keep: int | None, older_than: str | None
-) -> int:
-    """Return the id of the oldest snapshot to keep."""
-    if before is not None:
-        return before
-    state = table.state
-    newest = state.last_snapshot_id
-    first = newest + 1 - keep if keep else _current_snapshot_at(table, read_time(older_than or ""))
-    return max(state.earliest_snapshot_id, first)
-
-
-def _current_snapshot_at(table: Table, moment: int) -> int:
-    """Return the id of the current snapshot at a time; 0 if there was none."""
-    try:
-        return table.at(timestamp=moment).state.last_snapshot_id
-    except NotFoundError:
-        return 0
-
-
-def _expiry_facts(effect: ExpiryEffect) -> dict[str, Any]:
-    return {
-        "before": effect.before,
-        "expired": list(effect.gone),
-        "keptByTags": [
-            {"tagName": name, "snapshotId": snapshot_id}
-            for name, snapshot_id in effect.tagged.items()
-        ],
-    }
-
-
-def _print_expiry(screen: Screen, title: str, effect: ExpiryEffect) -> None:
-    count = len(effect.gone)
-    said = f"{count:,} {'snapshot' if count == 1 else 'snapshots'}"
-    if count:
-        said += f" before {effect.before}: {_format_id_ranges(effect.gone)}"
-    screen.line(f"{title} {said}")
-    screen.table(("kept by tag", "snapshot"), effect.tagged.items())
-
-
-def _format_id_ranges(ids: tuple[int, ...]) -> str:
-    """Format ascending ids as ranges.
-
-    >>> _format_id_ranges((1, 2, 3, 7))
-    '1 to 3, 7'
-    """
-    runs: list[list[int]] = []
-    for each in ids:
-        if runs and runs[-1][-1] == each - 1:
-            runs[-1][1:] = [each]
-        else:
-            runs.append([each])
-    return ", ".join(" to ".join(map(str, run)) for run in runs)
 
 
 def branch(  # noqa: PLR0913 - each is an option of the command
@@ -308,16 +179,17 @@ def branch(  # noqa: PLR0913 - each is an option of the command
     reset: Annotated[
         bool,
         Parameter(
-            negative="", show_default=False, help="Reset an existing branch to the base snapshot."
+            negative="",
+            show_default=False,
+            help="Reset an existing branch to the base snapshot; without --yes, show the plan.",
         ),
     ] = False,
     fast_forward: Annotated[
         bool,
         Parameter(negative="", show_default=False, help="Fast-forward main to the branch."),
     ] = False,
-    drop: Annotated[
-        bool, Parameter(negative="", show_default=False, help="Drop the branch.")
-    ] = False,
+    drop: _Drop = False,
+    yes: Confirmed = False,
     writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
@@ -331,7 +203,7 @@ def branch(  # noqa: PLR0913 - each is an option of the command
 
         lakeledger branch shop.flights
 
-        lakeledger branch shop.flights audit --drop
+        lakeledger branch shop.flights audit --drop --yes
     """
     table = place.table(name)
     if sum((reset, fast_forward, drop)) > 1 or (at is not None and (fast_forward or drop)):
@@ -342,6 +214,11 @@ def branch(  # noqa: PLR0913 - each is an option of the command
         if at is not None or reset or fast_forward or drop:
             raise UsageError("no branch is given; name it after the table")
         _list_branches(table, place.screen)
+        return
+    if yes and not (drop or reset):
+        raise UsageError("--yes confirms --drop or --reset; omit it")
+    if (drop or reset) and not yes:
+        _show_branch_plan(place.screen, table, branch_name, "dropping" if drop else "resetting")
         return
     found = table.branch(branch_name)
     options = writing.options()
@@ -359,14 +236,47 @@ def branch(  # noqa: PLR0913 - each is an option of the command
     committed(place.screen, table, appended, writing)
 
 
+def _show_branch_plan(screen: Screen, table: Table, name: str, what: str) -> None:
+    branch = table.state.branch(name)
+    document = {
+        "table": str(table.identifier),
+        "dryRun": True,
+        "branch": branch_document(branch),
+        "isLosingSnapshots": branch.snapshot is not None,
+    }
+
+    def text(to: Screen) -> None:
+        to.line(f"{what} branch {name} of {table.identifier}; nothing was written")
+        to.table(BRANCH_COLUMNS, [branch_row(branch)])
+        if branch.snapshot is None:
+            to.line("it has no snapshots of its own")
+        else:
+            to.line(
+                "its own snapshots cannot be restored; to keep them, fast-forward main: "
+                f"lakeledger branch {table.identifier} {name} --fast-forward"
+            )
+        to.line("to commit this plan, add --yes")
+
+    screen.result(document, text)
+
+
 def _snapshot_id_at(table: Table, text: str | None) -> int | None:
     """Return the id of main's snapshot at an instant; None for the newest."""
     if text is None:
         return None
-    at = InstantFlags(at=text).of(table)
+    named = _read_instant_or_version(text)
+    ago = named.pop("ago", None)
+    version = None if ago is None else InstantFlags.version_of(table, ago)
+    at = table.at(**named) if version is None else table.at(version=version)
     if at.snapshot is None:
-        raise UsageError(f"--at {text}: there was no snapshot yet")
+        raise UsageError(f"{text}: there was no snapshot yet")
     return at.snapshot.id
+
+
+def _read_instant_or_version(text: str) -> dict[str, Any]:
+    """Parse an instant into keyword arguments of `Table.at`; a plain number is a version."""
+    number = whole_number(text)
+    return read_instant(text) if number is None else {"version": number}
 
 
 def _list_branches(table: Table, screen: Screen) -> None:

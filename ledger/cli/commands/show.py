@@ -416,8 +416,8 @@ def report(
     ] = None,
     /,
     *,
-    to: Annotated[
-        Path, Parameter(name=("--to", "-o"), help="Output file; overwritten if it exists.")
+    into: Annotated[
+        Path, Parameter(name=("--into", "-o"), help="Output file; overwritten if it exists.")
     ] = Path("report.html"),
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
@@ -430,11 +430,11 @@ def report(
     Example:
         lakeledger report shop.flights -o flights.html
     """
-    if not to.absolute().parent.is_dir():
-        raise UsageError(f"--to {to}: there is no folder {to.parent}; create it first")
+    if not into.absolute().parent.is_dir():
+        raise UsageError(f"--into {into}: there is no folder {into.parent}; create it first")
     lake = place.open()
     page = lake.report() if name is None else lake.table(name).report()
     body = page.encode()
-    to.write_bytes(body)
-    document = {"table": name, "file": str(to), "bytes": len(body)}
-    place.screen.result(document, lambda screen: screen.line(f"{to}: {len(body):,} bytes"))
+    into.write_bytes(body)
+    document = {"table": name, "file": str(into), "bytes": len(body)}
+    place.screen.result(document, lambda screen: screen.line(f"{into}: {len(body):,} bytes"))

@@ -1,4 +1,4 @@
-"""Commands about tables and databases: `create`, `rename`, `drop`, `undrop`."""
+"""Commands that create and rename tables and databases: `create`, `rename`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from ledger.cli.changes import read_column, read_json, read_pairs
 from ledger.cli.exits import UsageError
-from ledger.cli.options import CommitFlags, LedgerFlags, TableName, tables_of
+from ledger.cli.options import CommitFlags, LedgerFlags, TableName
 from ledger.cli.output import Screen
 from ledger.cli.phrases import again
 from ledger.decide.schema_json import schema_from_json
@@ -275,73 +275,3 @@ def renamed(
         },
         lambda to: to.line(f"renamed {shown or name} to {new_name}{again(repeated=done.repeated)}"),
     )
-
-
-def drop(
-    name: Annotated[
-        str, Parameter(help="DATABASE.TABLE, or an empty DATABASE.", completer=tables_of)
-    ],
-    /,
-    *,
-    purge: Annotated[
-        bool,
-        _MANY,
-        Parameter(help="Let `maintain` delete the table's files later, 7 days after the drop."),
-    ] = False,
-    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
-    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
-) -> None:
-    """Drop a table or an empty database; deletes no files and keeps the log.
-
-    `undrop` restores a table.
-
-    Example:
-        lakeledger drop shop.purchases --message "moved to the archive"
-    """
-    lake = place.open()
-    if "." in name:
-        kind, done = "table", lake.drop_table(name, purge=purge, **writing.options())
-    elif purge:
-        raise UsageError(f"{name!r} is a database, which has no files; drop it without --purge")
-    else:
-        kind, done = "database", lake.drop_database(name, **writing.options())
-    place.screen.result(
-        {kind: name, "catalogVersion": done.version, "repeated": done.repeated},
-        lambda screen: screen.line(f"dropped {kind} {name}{again(repeated=done.repeated)}"),
-    )
-
-
-def undrop(
-    name: Annotated[
-        str,
-        Parameter(help="DATABASE.TABLE as it was called when it was dropped, or the table's id."),
-    ],
-    /,
-    *,
-    new_name: Annotated[
-        str | None, Parameter(name="--as", help="DATABASE.NEW_NAME; default: the name it had.")
-    ] = None,
-    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
-    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
-) -> None:
-    """Restore a dropped table with its id, history and all versions.
-
-    Of several dropped tables of one name, the one that was dropped last is restored; `ls --dropped`
-    lists all with their ids.
-
-    Example:
-        lakeledger undrop shop.purchases --as shop.archive
-    """
-    lake = place.open()
-    repeated = writing.committed(lake)
-    table = lake.undrop_table(name, new_name, **writing.options())
-    entry = lake.state.table_by_id(table.state.table_id)
-    document = {
-        "table": str(table.identifier),
-        "id": table.state.table_id,
-        "path": table.location,
-        "catalogVersion": None if entry is None else entry.undropped_version,
-        "repeated": repeated,
-    }
-    said = f"restored table {table.identifier} at {table.location}{again(repeated=repeated)}"
-    place.screen.result(document, lambda screen: screen.line(said))

@@ -12,7 +12,7 @@ from ledger.cli.changes import read_pairs, split_key_and_value
 from ledger.cli.commands.tables import Columns
 from ledger.cli.exits import UsageError
 from ledger.cli.families import view as plugged
-from ledger.cli.options import CommitFlags, LedgerFlags, options_as_texts, pairs
+from ledger.cli.options import CommitFlags, Confirmed, LedgerFlags, options_as_texts, pairs
 from ledger.cli.output import Screen
 from ledger.cli.phrases import again, committed
 from ledger.events.catalog import AddDialect, DropDialect, UpdateDialect, ViewChange
@@ -164,16 +164,34 @@ def drop(
     name: Annotated[str, _NAME],
     /,
     *,
+    yes: Confirmed = False,
     writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Drop a view.
+    """Drop a view; without --yes, show the plan.
 
     Example:
-        lakeledger view drop shop.very_late --message "nobody reads it"
+        lakeledger view drop shop.very_late
+
+        lakeledger view drop shop.very_late --yes --message "nobody reads it"
     """
     lake = place.open()
+    if not yes:
+        _show_drop(place.screen, lake.view(name))
+        return
     committed(place.screen, lake, lake.drop_view(name, **writing.options()), writing)
+
+
+def _show_drop(screen: Screen, entry: ViewEntry) -> None:
+    query = entry.schema.query
+
+    def text(to: Screen) -> None:
+        to.line(f"dropping view {entry.identifier}; nothing was written")
+        to.facts({"query": query})
+        to.line("a dropped view cannot be restored; create it again from its query")
+        to.line("to commit this plan, add --yes")
+
+    screen.result({"view": str(entry.identifier), "dryRun": True, "query": query}, text)
 
 
 def show(

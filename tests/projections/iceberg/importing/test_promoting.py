@@ -290,12 +290,12 @@ def test_the_command_lists_the_expired_snapshots_for_any_ids(
     lake.promote("a.b")
     line = ["expire", "a.b", "--before", str(ids[3]), "--ledger", str(tmp_path / "lake")]
 
-    assert main([*line, "--dry-run", "--output", "json"]) == 0
+    assert main([*line, "--output", "json"]) == 0
     expiry = json.loads(capsys.readouterr().out)
     assert expiry["expired"] == [ids[0], ids[2]]
     assert expiry["keptByTags"] == [{"tagName": "v1", "snapshotId": ids[1]}]
     capsys.readouterr()
-    line += ["--commit-id", "mine", "--output", "json"]
+    line += ["--yes", "--commit-id", "mine", "--output", "json"]
     for is_repeated in (False, True):
         assert main(line) == 0
         done = json.loads(capsys.readouterr().out)
