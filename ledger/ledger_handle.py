@@ -62,7 +62,7 @@ from ledger.stores.wrappers import Trust, with_trust
 if TYPE_CHECKING:
     from ledger.audit.entries import Entry, EntryFilter
     from ledger.audit.listings import FoundCommits
-    from ledger.audit.table_heads import TableHeads
+    from ledger.audit.table_heads import TableHead, TableHeads
     from ledger.decide.catalog import CatalogRequest
     from ledger.decide.commit_policies import CommitContext
     from ledger.history.older import TableLog
@@ -247,16 +247,25 @@ class LedgerHandle:
     def entries(self, database: str | None, wanted: EntryFilter) -> Iterator[Entry]:
         """Yield the transactions of the catalog and of every table; see `Ledger.entries`."""
         from ledger.audit.listings import entries_of_all_streams
-        from ledger.audit.table_heads import TableHeads
-        from ledger.opening.opened_table import stream_place
 
         if database is not None:
             self.state.database(database)
+        heads = self.table_heads()
+        return entries_of_all_streams(self.log, heads, self.log_of, database, wanted)
+
+    def table_heads(self) -> list[TableHead]:
+        """Return the newest commit of every current or dropped table, without opening them.
+
+        Raises:
+            DamagedLogError: The log of a table that exists is missing, or its head is damaged.
+        """
+        from ledger.audit.table_heads import TableHeads
+        from ledger.opening.opened_table import stream_place
+
         self.log.refresh()
         if self._heads is None:
             self._heads = TableHeads(self.log, partial(stream_place, self.setting))
-        heads = self._heads.refresh(self.log_of)
-        return entries_of_all_streams(self.log, heads, self.log_of, database, wanted)
+        return self._heads.refresh(self.log_of)
 
     def committed_before(self, commit_id: str | None, asked: Any) -> Appended[CatalogState] | None:
         """Return the earlier outcome of the same catalog request and commit id; None if new."""

@@ -205,6 +205,8 @@ LINES: tuple[tuple[str, ...], ...] = (
     ("stats", "shop.items", "--columns"),
     ("stats", "shop.items", "--ask", "compaction"),
     ("stats", "--all"),
+    ("status",),
+    ("project", "--all"),
     ("verify",),
     ("doctor", "elsewhere"),
     ("maintain", "--dry-run"),

@@ -21,7 +21,7 @@ PLUGINS: Final = "Project and serve"
 
 FAMILIES: Final = {
     "Get started": ("quickstart", "init", "create", "import"),
-    "Inspect tables": ("ls", "show", "head", "snapshots"),
+    "Inspect tables": ("status", "ls", "show", "head", "snapshots"),
     "Audit history": ("log", "diff", "blame", "replay", "report"),
     "Change tables": (
         "alter",

@@ -154,12 +154,19 @@ def freshness(table: FollowedTable) -> list[Freshness]:
     """Return the lag of each format that follows a table."""
     state = table.state
     return [
-        _freshness_of_format(table, name, state.version)
+        format_freshness(table, name, state.version)
         for name in following_format_names(state.schema.options)
     ]
 
 
-def _freshness_of_format(table: FollowedTable, name: str, newest: int) -> Freshness:
+def format_freshness(table: FollowedTable, name: str, newest: int) -> Freshness:
+    """Return the lag of the files of one format.
+
+    Args:
+        table: The table.
+        name: The format's name.
+        newest: The newest version of the table.
+    """
     follower = _followers.get(_table_key(table))
     problem = None if follower is None else follower.problems.get(name)
     try:

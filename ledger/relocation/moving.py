@@ -15,7 +15,7 @@ from posixpath import basename, dirname, join
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 import msgspec
-from attrs import frozen
+from attrs import evolve, frozen
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
@@ -379,24 +379,38 @@ class Findings:
         return NEXT[self.verdict] if self.ties else ""
 
 
+def locate(lake: MovedLedger) -> Findings:
+    """Compare a ledger's location with its recorded one, without reading its tables."""
+    where = lake.setting.root_location
+    # Reading the catalog reads the locations that it records.
+    _ = lake.state
+    recorded = where.place
+    if not recorded:
+        return Findings(lake.url, "", "unknown", ())
+    is_here = where.is_here(lake.url)
+    verdict = "here" if is_here else _location_verdict(lake, recorded)
+    return Findings(lake.url, recorded, verdict, ())
+
+
 def found(lake: MovedLedger) -> Findings:
     """Compare a ledger's location with its recorded one, and find references to the latter."""
-    where = lake.setting.root_location
-    state = lake.state
-    recorded = where.place
-    if recorded and where.is_here(lake.url):
+    located, state = locate(lake), lake.state
+    if located.verdict == "here":
         left = tuple(
             tie for each in _openable_tables(lake, state) for tie in unfinished_projections(each)
         )
-        return Findings(lake.url, recorded, "here", left)
-    recorded = recorded or _derive_former_root(lake, state)
+        return evolve(located, ties=left)
+    recorded = located.recorded
     if not recorded:
-        return Findings(lake.url, "", "unknown", ())
-    roots = (recorded, *where.aliases)
+        recorded = _derive_former_root(lake, state)
+        if not recorded:
+            return located
+        located = Findings(lake.url, recorded, _location_verdict(lake, recorded), ())
+    roots = (recorded, *lake.setting.root_location.aliases)
     ties = tuple(
         tie for each in _openable_tables(lake, state) for tie in location_references_of(each, roots)
     )
-    return Findings(lake.url, recorded, _location_verdict(lake, recorded), ties)
+    return evolve(located, ties=ties)
 
 
 def _openable_tables(lake: MovedLedger, state: CatalogState) -> Iterator[Any]:

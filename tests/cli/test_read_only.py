@@ -27,7 +27,7 @@ READS = (
     *("log --all", f"diff {TABLE} 0", f"blame {TABLE}", f"replay {TABLE}", f"stats {TABLE}"),
     *("verify", "view list shop", f"plan {TABLE} --drop note", "init"),
     *(f"undo {TABLE} 2", f"restore {TABLE} --to version:0", "follow --once"),
-    *(f"drop {TABLE}", f"expire {TABLE} --keep 1"),
+    *(f"drop {TABLE}", f"expire {TABLE} --keep 1", "status", f"status {TABLE}"),
 )
 WRITES = (
     *("create more", "create shop.x --like shop.orders", f"alter {TABLE} --set k=v"),

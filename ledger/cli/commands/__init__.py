@@ -29,6 +29,7 @@ _COMMANDS = {
     "ls": ("commands.show", "List databases, tables, views and functions."),
     "show": ("commands.show", "Show a table at any instant: columns with field ids, options, snapshot, totals, tags."),
     "head": ("commands.show", "Show the first rows of a table at any instant, read with PyIceberg."),
+    "status": ("commands.status", "Show what needs attention, each with the command that resolves it."),
     "log": ("commands.log", "Show the commit history of a table, a database or the catalog, newest first."),
     "diff": ("commands.diff", "Compare two versions of a table, or two tables."),
     "blame": ("commands.diff", "Show the commits behind each column, option, key and tag, with author and message."),
