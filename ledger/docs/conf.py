@@ -47,7 +47,7 @@ html_static_path = ["diagrams"]
 html_copy_source = False
 html_show_sourcelink = False
 html_last_updated_fmt = None
-html_theme_options = {"top_of_page_buttons": []}
+html_theme_options: dict[str, list[str]] = {"top_of_page_buttons": []}
 
 
 def setup(app: Sphinx) -> None:

@@ -25,9 +25,9 @@ from ledger.cli.options import (
 )
 from ledger.cli.output import Cell, Screen
 from ledger.cli.phrases import committed, print_unchanged
+from ledger.model.instant import SnapshotInstant, TagInstant
 from ledger.model.messages import moment
 from ledger.model.snapshot import Tag
-from ledger.model.types import whole_number
 from ledger.state.table import TableState
 from ledger.table import Table
 from ledger.table_handle import handle_of
@@ -126,14 +126,15 @@ def rollback(
         lakeledger rollback shop.flights --to tag:january \
             --message "the whole month was wanted"
     """
-    named = _read_instant_or_version(to)
-    if not named:
+    wanted = read_instant(to)
+    if wanted is None:
         raise UsageError("--to must be a snapshot before now")
     table = place.table(name)
     if branch is not None:
-        if named.keys() != {"snapshot"}:
+        if not isinstance(wanted, SnapshotInstant):
             raise UsageError("rollback of a branch needs one of its snapshots: --to snapshot:N")
-        appended = table.branch(branch).rollback(**named, **writing.options())
+        snapshot = wanted.snapshot_id
+        appended = table.branch(branch).rollback(snapshot=snapshot, **writing.options())
         committed(place.screen, table, appended, writing)
         return
     # Repeated runs of a job make no snapshots if nothing changes.
@@ -151,9 +152,11 @@ def rollback(
 
 def _snapshot_or_tag(table: Table, text: str) -> dict[str, Any]:
     """Return the snapshot or tag at an instant, as an argument of `Table.rollback`."""
-    named = _read_instant_or_version(text)
-    if named.keys() <= {"snapshot", "tag"}:
-        return named
+    wanted = read_instant(text)
+    if isinstance(wanted, TagInstant):
+        return {"tag": wanted.tag_name}
+    if isinstance(wanted, SnapshotInstant):
+        return {"snapshot": wanted.snapshot_id}
     return {"snapshot": _snapshot_id_at(table, text)}
 
 
@@ -264,19 +267,10 @@ def _snapshot_id_at(table: Table, text: str | None) -> int | None:
     """Return the id of main's snapshot at an instant; None for the newest."""
     if text is None:
         return None
-    named = _read_instant_or_version(text)
-    ago = named.pop("ago", None)
-    version = None if ago is None else InstantFlags.version_of(table, ago)
-    at = table.at(**named) if version is None else table.at(version=version)
+    at = InstantFlags(at=text).of(table)
     if at.snapshot is None:
         raise UsageError(f"{text}: there was no snapshot yet")
     return at.snapshot.id
-
-
-def _read_instant_or_version(text: str) -> dict[str, Any]:
-    """Parse an instant into keyword arguments of `Table.at`; a plain number is a version."""
-    number = whole_number(text)
-    return read_instant(text) if number is None else {"version": number}
 
 
 def _list_branches(table: Table, screen: Screen) -> None:
