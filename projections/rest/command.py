@@ -7,20 +7,19 @@ import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from attrs import evolve, frozen
 from cyclopts import App, Group, Parameter
 
 from ledger.cli import families
-from ledger.cli.exits import UNKNOWN, UsageError
+from ledger.cli.exits import UsageError
 from ledger.cli.options import LedgerFlags
 from ledger.cli.output import Screen
 from ledger.ledger_handle import LedgerHandle
 from ledger.locations import place_of
 from ledger.log.request import now_millis
 from ledger.model.errors import InvalidInputError
-from ledger.observing.telemetry import is_log_configured
 from ledger.table_handle import handle_of
 from projections.rest.authentication import (
     BEARER,
@@ -39,18 +38,26 @@ from projections.rest.requests import MOST_BODY_BYTES
 from projections.rest.server import (
     DEFAULT_GRACE_S,
     DEFAULT_PORT,
+    MOST_PORT,
     Address,
+    LogLevel,
     bound_socket,
     check_dependencies,
+    configure_log,
+    exit_with_running_requests,
     serve_until_stopped,
+    uri_of,
 )
 from projections.rest.worker_pool import PoolLimits, WorkerPool
 
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+    from projections.rest.app import Serving
+    from projections.rest.served_ledger import ServedLedger
+
 _Flag = Parameter(negative="", show_default=False)
-LogLevel = Literal["info", "warning"]
-_LEVELS: Mapping[LogLevel, int] = {"info": 20, "warning": 30}
 _MOST_THREADS = 1024
-_MOST_PORT = 65_535
 _MOST_GRACE_S = 86_400
 _MOST_TOLERANCE_S = 86_400
 PAIMON_MOUNT = "/paimon"
@@ -259,31 +266,42 @@ def serve(
             f"warning: the author of each commit is {handle.setting.author}, for all clients: "
             "there is no access control without --token-file or --dlf-keys"
         )
-    _configure_log(limits.log_level)
+    configure_log(limits.log_level)
 
-    from projections.rest.app import Protocol, Serving, create_app
-    from projections.rest.iceberg.catalog import IcebergCatalog
-    from projections.rest.iceberg.routes import iceberg_protocol
-    from projections.rest.paimon.catalog import PaimonCatalog
-    from projections.rest.paimon.routes import paimon_protocol
+    from projections.rest.app import Serving
     from projections.rest.served_ledger import ServedLedger, StorageConfig
 
     pool = WorkerPool(PoolLimits.of_threads(limits.threads))
     serving = Serving(pool, authenticate=authenticate, most_body_bytes=limits.max_body_bytes)
     ledger = ServedLedger(handle, StorageConfig(storage))
+    app = _application(ledger, serving)
+    with bound_socket(Address(access.host, access.port)) as listening:
+        uri = uri_of(access.host, listening.getsockname()[1])
+        ended = serve_until_stopped(
+            app,
+            listening,
+            [pool],
+            limits.grace,
+            lambda: _announce(chosen.screen, handle.url, uri),
+        )
+    handle.close(limits.grace)
+    if not ended:
+        exit_with_running_requests(limits.grace)
+
+
+def _application(ledger: ServedLedger, serving: Serving) -> Starlette:
+    """Return the application that serves a ledger by both protocols."""
+    from projections.rest.app import Protocol, create_app
+    from projections.rest.iceberg.catalog import IcebergCatalog
+    from projections.rest.iceberg.routes import iceberg_protocol
+    from projections.rest.paimon.catalog import PaimonCatalog
+    from projections.rest.paimon.routes import paimon_protocol
+
     mounts: Mapping[str, Protocol[Any]] = {
         "": iceberg_protocol(IcebergCatalog(ledger)),
         PAIMON_MOUNT: paimon_protocol(PaimonCatalog(ledger)),
     }
-    app = create_app(mounts, serving)
-    with bound_socket(Address(access.host, access.port)) as listening:
-        uri = _uri(access.host, listening.getsockname()[1])
-        ended = serve_until_stopped(
-            app, listening, pool, limits.grace, lambda: _announce(chosen.screen, handle.url, uri)
-        )
-    handle.close(limits.grace)
-    if not ended:
-        _exit_with_running_requests(limits.grace)
+    return create_app(mounts, serving)
 
 
 def serve_token(
@@ -307,8 +325,8 @@ def serve_token(
 
 
 def _check_numbers(port: int, limits: LimitFlags) -> None:
-    if not 0 <= port <= _MOST_PORT:
-        raise UsageError(f"--port {port} is no port; give 0 to {_MOST_PORT}")
+    if not 0 <= port <= MOST_PORT:
+        raise UsageError(f"--port {port} is no port; give 0 to {MOST_PORT}")
     if not 1 <= limits.threads <= _MOST_THREADS:
         raise UsageError(f"--threads {limits.threads} is out of range; give 1 to {_MOST_THREADS}")
     if limits.max_body_bytes < 1 or not 1 <= limits.grace <= _MOST_GRACE_S:
@@ -324,27 +342,6 @@ def _opened(place: LedgerFlags, author: str | None, allowed: tuple[str, ...]) ->
     return LedgerHandle(evolve(setting, author=author or setting.author, allowed=places))
 
 
-def _configure_log(level: LogLevel) -> None:
-    """Write log events to stderr, one JSON object a line, unless they are configured already."""
-    if is_log_configured():
-        return
-    import structlog
-
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.JSONRenderer(),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
-        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
-    )
-
-
-def _uri(host: str, port: int) -> str:
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
 def _announce(screen: Screen, ledger: str, uri: str) -> None:
     paimon = uri + PAIMON_MOUNT
     document = {"ledger": ledger, "uri": uri, "protocol": "iceberg", "paimonUri": paimon}
@@ -355,13 +352,3 @@ def _announce(screen: Screen, ledger: str, uri: str) -> None:
 
     screen.result(document, show)
     sys.stdout.flush()
-
-
-def _exit_with_running_requests(grace: int) -> None:
-    """End the process although requests still run, whose threads Python would wait for."""
-    sys.stderr.write(
-        f"lakeledger: requests were still running {grace} s after the signal; their clients got no "
-        "answer, and find the outcome in the log\n"
-    )
-    sys.stderr.flush()
-    os._exit(UNKNOWN)

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from attrs import frozen
 
+from ledger.cli.exits import UNKNOWN
 from ledger.model.errors import InvalidInputError, MissingDependencyError
+from ledger.observing.telemetry import is_log_configured
 from projections.rest.worker_pool import WorkerPool
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
+LogLevel = Literal["info", "warning"]
+_LEVELS: Mapping[LogLevel, int] = {"info": 20, "warning": 30}
+MOST_PORT = 65_535
 DEFAULT_PORT = 8181
 DEFAULT_GRACE_S = 30
 _BACKLOG = 2048
@@ -61,8 +68,8 @@ def bound_socket(address: Address) -> Iterator[socket.socket]:
         )
     except (OSError, OverflowError, UnicodeError) as error:
         raise InvalidInputError(
-            f"{address.host} port {address.port} cannot be bound: {error}; choose another with "
-            "--host and --port"
+            f"{address.host} port {address.port} cannot be bound: {error}; choose another, such as "
+            "--port 0 for any free port"
         ) from error
     with listening:
         # Its connections inherit this; asyncio sets it only on sockets that name their protocol.
@@ -74,7 +81,7 @@ def bound_socket(address: Address) -> Iterator[socket.socket]:
 def serve_until_stopped(
     app: ASGIApp,
     listening: socket.socket,
-    pool: WorkerPool,
+    pools: Sequence[WorkerPool],
     grace_s: float,
     announce: Callable[[], object],
 ) -> bool:
@@ -85,7 +92,7 @@ def serve_until_stopped(
     Args:
         app: The application.
         listening: The socket.
-        pool: The pool that the application's handlers run in.
+        pools: The pools that the application's handlers run in.
         grace_s: Seconds that requests under way get.
         announce: Called when connections are accepted.
 
@@ -109,7 +116,8 @@ def serve_until_stopped(
     with _ignored_signals():
         server.run(sockets=[listening])
         # The grace is over, or no request is left.
-        return pool.close(_LAST_WAIT_S)
+        ended = [each.close(_LAST_WAIT_S) for each in pools]
+        return all(ended)
 
 
 @contextmanager
@@ -121,3 +129,40 @@ def _ignored_signals() -> Iterator[None]:
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
+
+
+def uri_of(host: str, port: int) -> str:
+    """Return the URI of a server.
+
+    Example:
+        >>> uri_of("127.0.0.1", 8181), uri_of("::1", 8181)
+        ('http://127.0.0.1:8181', 'http://[::1]:8181')
+    """
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def configure_log(level: LogLevel) -> None:
+    """Write log events to stderr, one JSON object a line, unless they are configured already."""
+    if is_log_configured():
+        return
+    import structlog
+
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+    )
+
+
+def exit_with_running_requests(grace: int) -> None:
+    """End the process although requests still run, whose threads Python would wait for."""
+    sys.stderr.write(
+        f"lakeledger: requests were still running {grace} s after the signal; their clients got no "
+        "answer, and find the outcome in the log\n"
+    )
+    sys.stderr.flush()
+    os._exit(UNKNOWN)
