@@ -37,3 +37,10 @@ def stats(app: App) -> None:
     from projections.statistics.command import register
 
     register(app)
+
+
+def ui(app: App) -> None:
+    """Show a ledger in a browser: a read-only page on this machine."""
+    from projections.rest.page.command import register
+
+    register(app)

@@ -325,11 +325,12 @@ def test_what_lies_loose_is_what_a_user_holds() -> None:
 PUBLIC = ("ledger.ledger", "ledger.table", "ledger.table_branch", "ledger.table_at")
 OPENED_LIKE_USERS = (
     "ledger.cli",
+    "projections.rest.page",
     "projections.statistics",
     "projections.source",
     "projections.spark_tasks",
 )
-"""Commands, statistics and the Spark source: they open ledgers as users do."""
+"""Commands, the page, statistics and the Spark source: they read ledgers as users do."""
 NAMED_BY_SIGNATURES = {
     "ledger.log.request": {"Appended", "CommitOptions", "NowMillis", "now_millis"},
     "ledger.stores.wrappers": {"Trust"},

@@ -25,7 +25,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ledger.model.messages import excerpt
@@ -177,12 +177,15 @@ class Serving:
         return BodyReader(most, _BODIES * most, self.body_timeout_s)
 
 
-def create_app(mounts: Mapping[str, Protocol[Any]], serving: Serving) -> Starlette:
+def create_app(
+    mounts: Mapping[str, Protocol[Any]], serving: Serving, pages: Sequence[BaseRoute] = ()
+) -> Starlette:
     """Return the application that serves protocols.
 
     Args:
         mounts: The protocols by the paths that their endpoints begin with; "" is the root.
         serving: Its settings.
+        pages: Routes that check their requests themselves.
     """
     routes = [
         Route(path, partial(_answer, _Route(mount, protocol, rows), serving), methods=[*rows])
@@ -192,7 +195,7 @@ def create_app(mounts: Mapping[str, Protocol[Any]], serving: Serving) -> Starlet
     health = Route(HEALTH, _answer_health)
     ready = Route(READY, partial(_answer_ready, [*mounts.values()], serving))
     app = Starlette(
-        routes=[*routes, health, ready],
+        routes=[*routes, health, ready, *pages],
         exception_handlers={HTTPException: partial(_answer_unknown_route, mounts)},
         middleware=[Middleware(_decode_names)],
     )
@@ -264,7 +267,7 @@ async def _answer(route: _Route, serving: Serving, request: Request) -> Response
             said = f"{type(cause).__name__}: {cause}"
             method, path = request.method, request.scope["path"]
             warn(LOGGER, "request_failed", method=method, path=path, error=said)
-    _log(request, reply.status, begun_s)
+    log_request(request, reply.status, begun_s)
     return _response(reply)
 
 
@@ -295,7 +298,7 @@ def _handle(endpoint: Endpoint[S], service: S, caller: Caller, call: Call) -> Re
     return endpoint.handle(service, call)
 
 
-def _log(request: Request, status: int, begun_s: float) -> None:
+def log_request(request: Request, status: int, begun_s: float) -> None:
     """Log a request; never its query, headers and body, which may contain secrets."""
     seconds = round(time.monotonic() - begun_s, 6)
     method, path = request.method, request.scope["path"]
@@ -334,7 +337,7 @@ def _answer_unknown_route(
     mount = _mount_of(mounts, path)
     message = f"no endpoint answers {method} {path}; {mounts[mount].endpoints_hint}"
     reply = mounts[mount].answer_error(RequestError(status, message), "read")
-    _log(request, status, begun_s)
+    log_request(request, status, begun_s)
     # A method that is not there is answered with those that are, in Allow.
     allowed = (error.headers if isinstance(error, HTTPException) else None) or {}
     return _response(evolve(reply, headers={**reply.headers, **allowed}))

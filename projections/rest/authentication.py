@@ -238,7 +238,8 @@ def authenticate_local_program(head: RequestHead) -> Caller:
         raise RequestError(
             403,
             "a server without tokens accepts requests of this machine's programs only: to its "
-            "loopback address, and without the header Origin; start it with --token-file",
+            "loopback address, and without the header Origin; for others use lakeledger serve "
+            "with --token-file",
         )
     return Caller(None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -52,6 +52,7 @@ from projections.rest.worker_pool import PoolLimits, WorkerPool
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
+    from starlette.routing import BaseRoute
 
     from projections.rest.app import Serving
     from projections.rest.served_ledger import ServedLedger
@@ -124,6 +125,11 @@ class AccessFlags:
             help="Author of commits without authentication; user@host if omitted.",
         ),
     ] = None
+
+    @property
+    def accepts_browsers(self) -> bool:
+        """True if a browser can authenticate: by a token, or because nothing is needed."""
+        return self.token_file is not None or self.dlf_keys is None
 
     def authentication(self) -> Authenticate:
         """Return the authentication of the server.
@@ -245,7 +251,9 @@ def serve(
     token; or give Paimon's clients access keys (--dlf-keys). Encrypt connections from other
     machines by a proxy with TLS.
 
-    GET /health answers while the process runs, GET /ready while the ledger can be read. Several
+    A browser shows the ledger at /, as lakeledger ui does; with --token-file it asks for a token as
+    the password. GET /health answers while the process runs, GET /ready while the ledger can be
+    read. Several
     servers on one ledger are safe. SIGTERM ends the server after the requests under way.
 
     Example:
@@ -269,28 +277,30 @@ def serve(
     configure_log(limits.log_level)
 
     from projections.rest.app import Serving
+    from projections.rest.page.routes import PageSite, page_routes
     from projections.rest.served_ledger import ServedLedger, StorageConfig
 
     pool = WorkerPool(PoolLimits.of_threads(limits.threads))
     serving = Serving(pool, authenticate=authenticate, most_body_bytes=limits.max_body_bytes)
     ledger = ServedLedger(handle, StorageConfig(storage))
-    app = _application(ledger, serving)
+    site = PageSite(ledger, authenticate)
+    app = _application(ledger, serving, page_routes(site) if access.accepts_browsers else [])
     with bound_socket(Address(access.host, access.port)) as listening:
         uri = uri_of(access.host, listening.getsockname()[1])
         ended = serve_until_stopped(
             app,
             listening,
-            [pool],
+            [pool, site.pool],
             limits.grace,
-            lambda: _announce(chosen.screen, handle.url, uri),
+            lambda: _announce(chosen.screen, handle.url, uri, has_page=access.accepts_browsers),
         )
     handle.close(limits.grace)
     if not ended:
         exit_with_running_requests(limits.grace)
 
 
-def _application(ledger: ServedLedger, serving: Serving) -> Starlette:
-    """Return the application that serves a ledger by both protocols."""
+def _application(ledger: ServedLedger, serving: Serving, pages: Sequence[BaseRoute]) -> Starlette:
+    """Return the application that serves a ledger by both protocols, and its page."""
     from projections.rest.app import Protocol, create_app
     from projections.rest.iceberg.catalog import IcebergCatalog
     from projections.rest.iceberg.routes import iceberg_protocol
@@ -301,7 +311,7 @@ def _application(ledger: ServedLedger, serving: Serving) -> Starlette:
         "": iceberg_protocol(IcebergCatalog(ledger)),
         PAIMON_MOUNT: paimon_protocol(PaimonCatalog(ledger)),
     }
-    return create_app(mounts, serving)
+    return create_app(mounts, serving, pages)
 
 
 def serve_token(
@@ -342,13 +352,16 @@ def _opened(place: LedgerFlags, author: str | None, allowed: tuple[str, ...]) ->
     return LedgerHandle(evolve(setting, author=author or setting.author, allowed=places))
 
 
-def _announce(screen: Screen, ledger: str, uri: str) -> None:
+def _announce(screen: Screen, ledger: str, uri: str, *, has_page: bool) -> None:
     paimon = uri + PAIMON_MOUNT
     document = {"ledger": ledger, "uri": uri, "protocol": "iceberg", "paimonUri": paimon}
+    document |= {"pageUri": f"{uri}/"} if has_page else {}
 
     def show(to: Screen) -> None:
         to.line(f"serving {ledger} to Iceberg clients at {uri}")
         to.line(f"and to Paimon clients at {paimon}")
+        if has_page:
+            to.line(f"and to browsers at {uri}/")
 
     screen.result(document, show)
     sys.stdout.flush()

@@ -44,6 +44,7 @@ def check_dependencies() -> None:
         MissingDependencyError: One is not.
     """
     try:
+        import jinja2  # noqa: F401 - looked for
         import starlette  # noqa: F401 - looked for
         import uvicorn  # noqa: F401 - looked for
     except ImportError as error:

@@ -17,7 +17,7 @@ from ledger.cli.commands import NAMES
 
 ROOT = Path(__file__).parents[2]
 COLUMNS = 80
-PLUGGED = ("project", "serve", "serve-token", "stats")
+PLUGGED = ("project", "serve", "serve-token", "stats", "ui")
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -102,6 +102,7 @@ ELSEWHERE = (
     "lakeledger promote",
     "lakeledger serve ",
     "lakeledger serve-table",
+    "lakeledger ui",
 )
 """Commands that need an imported table or other declared formats, or run until they are stopped."""
 

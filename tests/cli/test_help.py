@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Run
 
 ROOT = Path(__file__).parents[2]
-ALL = (*NAMES, "project", "serve", "serve-token", "stats")
+ALL = (*NAMES, "project", "serve", "serve-token", "stats", "ui")
 
 
 def test_help_names_every_command_and_every_exit_code(run: Run, installed: None) -> None:
@@ -48,6 +48,7 @@ def test_help_is_one_panel_of_commands_grouped_by_task(run: Run, installed: None
         "serve",
         "serve-token",
         "stats",
+        "ui",
     ]
 
 

@@ -67,9 +67,9 @@ class Crowd:
 
     def __init__(self, schema: Schema | None = None) -> None:
         self.gate = Gate(memory())
-        lake = lake_on(self.gate, retry_policy=no_time())
-        lake.create_database("db")
-        self.table = lake.create_table("db.t", schema or Schema.of({"id": "INT", "b": "INT"}))
+        self.lake = lake_on(self.gate, retry_policy=no_time())
+        self.lake.create_database("db")
+        self.table = self.lake.create_table("db.t", schema or Schema.of({"id": "INT", "b": "INT"}))
 
     def asks(self, *work: Callable[[Table], object]) -> list[Future[object]]:
         """Submit all at once; the first commits alone, the others share the commit after it."""
