@@ -272,7 +272,7 @@ async def _answer(route: _Route, serving: Serving, request: Request) -> Response
 
 
 async def _run(route: _Route, serving: Serving, endpoint: Endpoint[Any], request: Request) -> Reply:
-    head = _head_of(request, route.mount)
+    head = head_of(request, route.mount)
     caller = serving.authenticate(head)
     values = {name: value for name, value in request.path_params.items() if name != _PREFIX}
     with serving.pool.place(tuple(values.values())) as run:
@@ -281,7 +281,7 @@ async def _run(route: _Route, serving: Serving, endpoint: Endpoint[Any], request
             return await run(partial(_handle, endpoint, route.protocol.service, caller, call))
 
 
-def _head_of(request: Request, mount: str) -> RequestHead:
+def head_of(request: Request, mount: str) -> RequestHead:
     """Return the head of a request, whose path is the part that follows the mount."""
     raw: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
     return RequestHead(

@@ -25,7 +25,7 @@ from ledger.model.errors import NotFoundError
 from ledger.model.names import MAX_NAME_LENGTH, Identifier
 from ledger.table import Table
 from ledger.table_handle import TableHandle
-from projections.rest.app import log_request
+from projections.rest.app import head_of, log_request
 from projections.rest.authentication import BEARER, Authenticate, RequestHead
 from projections.rest.page.answers import METHODS, PageAnswer, error_response, response_of
 from projections.rest.page.history_views import blame_view, diff_view, history_view, newest_changes
@@ -158,13 +158,8 @@ class PageEndpoint:
 
     async def _answer(self, request: Request) -> PageAnswer:
         _check_request(request)
-        head = RequestHead(
-            request.method,
-            (request.scope.get("raw_path") or request.scope["path"].encode()).decode("latin-1"),
-            request.scope["query_string"].decode("latin-1"),
-            {name.lower(): value for name, value in request.headers.items()},
-        )
-        self.site.authenticate(with_bearer_token(head)).check_body(b"")
+        head = with_bearer_token(head_of(request, mount=""))
+        self.site.authenticate(head).check_body(b"")
         call = PageCall(
             self.site.served,
             request.path_params,
@@ -172,9 +167,11 @@ class PageEndpoint:
             Deadline.after(VIEW_SECONDS),
         )
         try:
-            async with asyncio.timeout(self.site.answer_seconds):
+            async with asyncio.timeout(self.site.answer_seconds) as limit:
                 answer = await self.site.pool.run(PREFIX, partial(self.view, call))
         except TimeoutError:
+            if not limit.expired():
+                raise
             raise RequestError(
                 503,
                 f"the page was not ready within {self.site.answer_seconds:g} seconds; narrow the "

@@ -202,23 +202,27 @@ def test_a_store_that_hangs_holds_up_neither_the_answer_nor_other_pages() -> Non
 class BrokenStore(MemoryStore):
     """A store whose reads fail, once it is broken."""
 
-    def __init__(self) -> None:
-        super().__init__("broken")
+    def __init__(self, name: str, error: OSError) -> None:
+        super().__init__(name)
+        self.error = error
         self.is_broken = False
 
     def read(self, key: str) -> bytes | None:
         if self.is_broken:
-            raise PermissionError(13, "Permission denied", key)
+            raise self.error
         return super().read(key)
 
     def exists(self, key: str) -> bool:
         if self.is_broken:
-            raise PermissionError(13, "Permission denied", key)
+            raise self.error
         return super().exists(key)
 
 
-def test_a_store_that_fails_is_a_page_with_its_reason() -> None:
-    store = BrokenStore()
+@pytest.mark.parametrize(
+    "error", [PermissionError(13, "Permission denied"), TimeoutError(110, "Connection timed out")]
+)
+def test_a_store_that_fails_is_a_page_with_its_reason(error: OSError) -> None:
+    store = BrokenStore(type(error).__name__, error)
     lake = lake_on(store, clock=now_millis)
     orders(lake)
     with page_client(lake) as client:
@@ -226,5 +230,14 @@ def test_a_store_that_fails_is_a_page_with_its_reason() -> None:
         answer = client.get(ORDERS)
 
     assert answer.status_code == 503
-    assert "Permission denied" in answer.text
+    assert str(error.strerror) in answer.text
     assert_guarded(answer)
+
+
+def test_a_page_that_is_too_large_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("projections.rest.page.routes.MOST_PAGE_BYTES", 1_000)
+    with page_client(small_lake()) as client:
+        answer = client.get(ORDERS)
+
+    assert answer.status_code == 503
+    assert "more than 1,000 bytes" in answer.text
