@@ -9,7 +9,6 @@ from attrs import frozen
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ledger.cli.exits import UsageError
 from ledger.model.errors import (
     ColumnNotFoundError,
     InvalidInputError,
@@ -58,7 +57,6 @@ _STATUSES: Final[tuple[tuple[type[Exception], int], ...]] = (
     (ColumnNotFoundError, 404),
     (InvalidInputError, 400),
     (UnsupportedError, 400),
-    (UsageError, 400),
     (LedgerError, 503),
     (OSError, 503),
 )

@@ -17,7 +17,6 @@ from ledger.events.commit import kind_of
 from ledger.model.names import parse_column_path
 from ledger.table import Table
 from ledger.table_handle import TableHandle, handle_of
-from projections.rest.page.instants import read_at
 from projections.rest.page.queries import Deadline, PageQuery
 
 CHANGES_OF_A_PAGE: Final = 50
@@ -125,6 +124,7 @@ def history_view(handle: TableHandle, query: PageQuery, deadline: Deadline) -> H
     kind, before = query.one_of("kind", KINDS), query.whole("before")
     newest = handle.state.version
     wanted = make_entry_filter(
+        now_millis=handle.setting.now_millis(),
         author=author or None,
         kinds=[kind] if kind else [],
         column_id=handle.column_id(parse_column_path(column)) if column else None,
@@ -266,13 +266,13 @@ def diff_view(table: Table, query: PageQuery) -> DiffView:
     """Return the difference of two instants; of the newest version and the one before by default.
 
     Raises:
-        UsageError, NotFoundError: A text is not an instant, or it does not exist.
+        InvalidInputError, NotFoundError: A text is not an instant, or it does not exist.
         RequestError: A parameter is too long.
     """
     newest = handle_of(table).state.version
     before = query.text("before") or f"version:{max(0, newest - 1)}"
     after = query.text("after") or f"version:{newest}"
-    found = table.diff(read_at(table, before), read_at(table, after))
+    found = table.diff(table.at(before), table.at(after))
     rows = found.rows
     shown = tuple(
         evolve(

@@ -6,12 +6,13 @@ from typing import Final
 
 from attrs import frozen
 
-from ledger.cli.options import InstantFlags, read_instant
 from ledger.table import Table
 from ledger.table_at import TableAt
 from projections.rest.page.queries import PageQuery
 
-INSTANT_EXAMPLES: Final = "version:7, tag:v1, branch:audit, snapshot:3, yesterday, 2013-01-31"
+INSTANT_EXAMPLES: Final = (
+    "7, HEAD~3, tag:v1, branch:audit, snapshot:3, yesterday, 15m ago, 2013-01-31"
+)
 
 
 @frozen
@@ -41,32 +42,15 @@ class ShownInstant:
         return self.version + 1 if self.version < self.newest else None
 
 
-def read_at(table: Table, text: str) -> TableAt:
-    """Return a table at an instant that is given as text.
-
-    Raises:
-        UsageError: The text is not an instant.
-        NotFoundError: The instant does not exist, or was expired.
-    """
-    named = read_instant(text)
-    ago = named.pop("ago", None)
-    if ago is not None:
-        return table.at(version=InstantFlags.version_of(table, ago))
-    return table.at(**named)
-
-
 def requested_instant(table: Table, query: PageQuery) -> tuple[TableAt, ShownInstant]:
     """Return a table at the instant of a query, and the instant for the page's form.
 
     Raises:
-        UsageError, NotFoundError: As for `read_at`.
+        InvalidInputError, NotFoundError: As for `Table.at`.
         RequestError: A parameter is too long or no number.
     """
     newest = table.state.version
     text, version = query.text("at"), query.whole("version")
-    if text:
-        at = read_at(table, text)
-    else:
-        at = table.at() if version is None else table.at(version=version)
+    at = table.at(text or None, version=None if text else version)
     is_newest = not text and (version is None or version == newest)
     return at, ShownInstant(text, at.version, max(newest, at.version), is_newest)

@@ -50,7 +50,7 @@ def columns_view(table: Table, query: PageQuery) -> ColumnsView:
     """Return the columns and settings of a table at the instant of a query.
 
     Raises:
-        UsageError, NotFoundError: The text is not an instant, or it does not exist.
+        InvalidInputError, NotFoundError: The text is not an instant, or it does not exist.
         RequestError: A parameter is out of bounds.
     """
     at, instant = requested_instant(table, query)
@@ -111,7 +111,7 @@ def partitions_view(table: Table, query: PageQuery) -> PartitionsView:
     """Return the partitions of a table at the instant of a query.
 
     Raises:
-        UsageError, NotFoundError: As for `columns_view`.
+        InvalidInputError, NotFoundError: As for `columns_view`.
         RequestError: A parameter is out of bounds, or the table has too many files.
     """
     at, instant = requested_instant(table, query)
