@@ -168,6 +168,7 @@ def test_stores_know_bytes_and_not_commits(path: Path) -> None:
             "ledger.locations",
             "ledger.model.errors",
             "ledger.model.credentials",
+            "ledger.model.extras",
         )
         assert all(any(within(each, room) for room in allowed) for each in known), known
 

@@ -28,7 +28,7 @@ from ledger.decide.operations import in_words
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.events.snapshots import BranchCommitted
-from ledger.model.errors import MissingDependencyError
+from ledger.model.extras import missing_extra_error
 from ledger.model.messages import moment, printable_line, size
 from ledger.model.names import quote_path
 from ledger.model.schema import Schema, paths_of
@@ -561,9 +561,7 @@ def _load_template() -> Template:
     try:
         from jinja2 import Environment
     except ImportError as error:
-        raise MissingDependencyError(
-            'the audit page needs jinja2: pip install "lakeledger[report]"'
-        ) from error
+        raise missing_extra_error("the audit page needs jinja2", "report") from error
     environment = Environment(autoescape=True)
     environment.filters["name_parts"] = _name_parts
     source = (Path(__file__).parent / "page.html.jinja").read_text("utf-8")

@@ -20,7 +20,8 @@ from datetime import timedelta
 from importlib import import_module
 from typing import Any, Final, Protocol
 
-from ledger.model.errors import InvalidNameError, MissingDependencyError, StoreError
+from ledger.model.errors import InvalidNameError, StoreError
+from ledger.model.extras import missing_extra_error
 from ledger.stores.base import (
     DRAFT_PREFIX,
     Clock,
@@ -236,9 +237,7 @@ def _client(root: BucketRoot) -> Any:
     try:
         store = import_module("obstore.store")
     except ImportError as error:
-        raise MissingDependencyError(
-            'the client "obstore" is not installed: pip install "lakeledger[obstore]"'
-        ) from error
+        raise missing_extra_error('the client "obstore" is not installed', "obstore") from error
     config: Mapping[str, str] = obstore_options(scheme, root.options)
     plain = config.get("endpoint", "").startswith("http://")
     try:

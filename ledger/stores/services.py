@@ -25,7 +25,8 @@ from attrs import field, frozen
 
 from ledger.locations import FAMILIES
 from ledger.model.credentials import shown
-from ledger.model.errors import MissingDependencyError, StoreError
+from ledger.model.errors import StoreError
+from ledger.model.extras import missing_extra_error
 from ledger.stores.base import check_path
 
 _REGION: Final = "region"
@@ -178,9 +179,10 @@ class Service:
         try:
             made: Any = getattr(import_module(self.module), self.client)
         except ImportError as error:
-            raise MissingDependencyError(
+            raise missing_extra_error(
                 f"{self.scheme}:// needs a library that is not installed or cannot be loaded "
-                f'({error}): pip install "lakeledger[{self.extra}]"'
+                f"({error})",
+                self.extra,
             ) from error
         try:
             client = made(**options)

@@ -25,11 +25,11 @@ from ledger.model.errors import (
     AlreadyExistsError,
     InvalidInputError,
     LedgerError,
-    MissingDependencyError,
     NotFoundError,
     StoreError,
     UnsupportedError,
 )
+from ledger.model.extras import missing_extra_error
 from ledger.model.schema import highest_field_id
 from ledger.model.types.wire import field_from_wire
 from ledger.state.declared_formats import FORMATS_OPTION
@@ -312,9 +312,8 @@ def pyiceberg_catalog_loader() -> Callable[[str], Any]:
     try:
         from pyiceberg.catalog import load_catalog
     except ImportError as error:
-        raise MissingDependencyError(
-            f"catalogs are read through PyIceberg, which is not installed ({error}): pip install "
-            '"lakeledger[iceberg]"'
+        raise missing_extra_error(
+            f"catalogs are read through PyIceberg, which is not installed ({error})", "iceberg"
         ) from error
     return load_catalog
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Literal
 from attrs import frozen
 
 from ledger.cli.exits import UNKNOWN
-from ledger.model.errors import InvalidInputError, MissingDependencyError
+from ledger.model.errors import InvalidInputError
+from ledger.model.extras import missing_extra_error
 from ledger.observing.telemetry import is_log_configured
 from projections.rest.worker_pool import WorkerPool
 
@@ -48,9 +49,7 @@ def check_dependencies() -> None:
         import starlette  # noqa: F401 - looked for
         import uvicorn  # noqa: F401 - looked for
     except ImportError as error:
-        raise MissingDependencyError(
-            f"the server needs {error.name}: pip install 'lakeledger[serve]'"
-        ) from error
+        raise missing_extra_error(f"the server needs {error.name}", "serve") from error
 
 
 @contextmanager

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import frozen
 
-from ledger.model.errors import MissingDependencyError, StoreError
+from ledger.model.errors import StoreError
+from ledger.model.extras import missing_extra_error
 from ledger.model.messages import moment, size
 from ledger.table import Table
 from ledger.table_at import TableAt
@@ -279,7 +280,7 @@ _PICTURES: dict[Question, _AnswerPlot] = {
 
 def _new_figure() -> Figure:
     if find_spec("matplotlib") is None:
-        raise MissingDependencyError("a plot needs matplotlib: pip install 'lakeledger[plot]'")
+        raise missing_extra_error("a plot needs matplotlib", "plot")
     # Neither pyplot nor its global state: this draws on any thread, without a display.
     from matplotlib.figure import Figure
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ledger.model.errors import MissingDependencyError, StoreError
+from ledger.model.extras import missing_extra_error
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -100,9 +101,7 @@ def spark_session(*, class_archive: Path | None = None) -> SparkSession:
     # pyspark passes Arrow batches to Python only if pandas is installed, but does not require it.
     for package in ("pyspark", "pandas"):
         if find_spec(package) is None:
-            raise MissingDependencyError(
-                f"statistics at scale need {package}: pip install 'lakeledger[spark]'"
-            )
+            raise missing_extra_error(f"statistics at scale need {package}", "spark")
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 

@@ -359,5 +359,5 @@ def test_without_matplotlib_a_picture_says_what_to_install(
     table = evolved()
     report = report_of(table, Kept.of(handle_of(table).log), table.at(), "local")
 
-    with pytest.raises(MissingDependencyError, match=r"pip install 'lakeledger\[plot\]'"):
+    with pytest.raises(MissingDependencyError, match=r"pip install .*\[plot\]"):
         draw_report(tmp_path / "x.png", report, (), lambda _: 0)
