@@ -38,6 +38,7 @@ from ledger.table_handle import TableHandle, handle_of
 # Modules that only some calls need are imported by those calls, so that reading starts fast.
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
     from ledger.audit.column_migration import ColumnMatch
@@ -565,6 +566,20 @@ class Table:
             2
         """
         return self.at().to_pandas(where, columns)
+
+    @validate_arguments(columns=its.paths.or_none())
+    def to_polars(self, where: Filter = None, columns: Iterable[str] | None = None) -> pl.DataFrame:
+        """Read the newest rows into a Polars DataFrame; arguments as for `to_arrow`.
+
+        Example:
+            >>> lake = ledger.open(new_file.parent / "lake")
+            >>> _ = lake.create_database("shop")
+            >>> visits = lake.create_table("shop.visits", {"id": "BIGINT", "addr": "STRING"})
+            >>> _ = visits.add_files(new_file)
+            >>> visits.to_polars().height
+            2
+        """
+        return self.at().to_polars(where, columns)
 
     @validate_arguments(limit=its.count)
     def head(self, limit: int = 10) -> pa.Table:

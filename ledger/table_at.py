@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 from attrs import field, frozen
 
 from ledger.model import arguments as its
-from ledger.model.arguments import validate_arguments
+from ledger.model.arguments import path_texts, validate_arguments
+from ledger.model.arrow_stream import ArrowStream
 from ledger.model.errors import InvalidInputError
+from ledger.model.extras import missing_extra_error
 from ledger.model.file_change import FileChange
 from ledger.model.instant import (
     SnapshotInstant,
@@ -27,7 +29,9 @@ from ledger.state.table import TableState
 from ledger.table_handle import TableHandle
 
 if TYPE_CHECKING:
+    import duckdb
     import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
     from ledger.planning.filter import Filter
@@ -208,6 +212,93 @@ class TableAt:
             np.int64(3)
         """
         return self.to_arrow(where, columns).to_pandas()
+
+    @validate_arguments(columns=its.paths.or_none())
+    def to_polars(self, where: Filter = None, columns: Iterable[str] | None = None) -> pl.DataFrame:
+        """Read the rows into a Polars DataFrame; arguments as for `to_arrow`.
+
+        Raises:
+            MissingDependencyError: Polars or PyIceberg is not installed.
+
+        Example:
+            >>> orders.at().to_polars(columns=["id"])["id"].to_list()
+            [1, 2]
+        """
+        try:
+            import polars as pl
+        except ImportError as error:
+            raise missing_extra_error("to_polars needs polars", "polars") from error
+        return pl.DataFrame(self.to_arrow(where, columns))
+
+    @validate_arguments(name=its.text.or_none(), columns=its.paths.or_none())
+    def to_duckdb(
+        self,
+        connection: duckdb.DuckDBPyConnection | None = None,
+        name: str | None = None,
+        where: Filter = None,
+        columns: Iterable[str] | None = None,
+    ) -> duckdb.DuckDBPyConnection:
+        """Register the rows as a temporary view of a DuckDB connection, and return the connection.
+
+        Each query of the view streams the rows from the files again: name the columns and the
+        filter that the queries need.
+
+        Args:
+            connection: The connection; None for a new one in memory.
+            name: Name of the view; None for the table's name, without its database.
+            where: As for `plan`.
+            columns: Names of columns; None for all.
+
+        Raises:
+            InvalidInputError: The connection is not one of DuckDB.
+            MissingDependencyError: DuckDB or PyIceberg is not installed.
+            UnsupportedError: Iceberg cannot express the table.
+
+        Example:
+            >>> orders.at().to_duckdb().sql("SELECT sum(id) FROM orders").fetchone()
+            (3,)
+        """
+        try:
+            import duckdb
+        except ImportError as error:
+            raise missing_extra_error("to_duckdb needs duckdb", "duckdb") from error
+        needed = its.instance_of("a DuckDB connection", duckdb.DuckDBPyConnection)
+        needed.or_none().check("connection", connection)
+        found = duckdb.connect() if connection is None else connection
+        names = None if columns is None else tuple(path_texts(columns))
+        # DuckDB would raise errors of the arguments as its own.
+        self.to_arrow_batch_reader(where, names)
+        rows = ArrowStream(lambda: self.to_arrow_batch_reader(where, names))
+        return found.register(name or self._handle.identifier.name, rows)
+
+    @validate_arguments(columns=its.paths.or_none())
+    def to_arrow_batch_reader(
+        self, where: Filter = None, columns: Iterable[str] | None = None
+    ) -> pa.RecordBatchReader:
+        """Return a reader of the rows that opens one file after another, as batches are read.
+
+        Memory does not grow with the number of files; `to_arrow` reads them concurrently. Arguments
+        as for `to_arrow`.
+
+        Raises:
+            MissingDependencyError: PyIceberg is not installed.
+            UnsupportedError: Iceberg cannot express the table.
+            DamagedLogError: A file is damaged; raised while batches are read.
+
+        Example:
+            >>> sum(batch.num_rows for batch in orders.at().to_arrow_batch_reader("id > 1"))
+            1
+        """
+        reader: pa.RecordBatchReader = self.scan(where, columns).to_arrow_batch_reader()
+        return reader
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Export the rows as an Arrow stream; see `to_arrow_batch_reader`."""
+        return ArrowStream(self.to_arrow_batch_reader).__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        """Export the schema of the rows as an Arrow schema."""
+        return ArrowStream(self.to_arrow_batch_reader).__arrow_c_schema__()
 
     @validate_arguments(limit=its.count)
     def head(self, limit: int = 10) -> pa.Table:

@@ -27,6 +27,7 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.expressions.parser import parse
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile
 from pyiceberg.io.fsspec import FsspecInputFile
+from pyiceberg.io.pyarrow import ArrowScan, _read_all_delete_files, schema_to_pyarrow
 from pyiceberg.manifest import FileFormat
 from pyiceberg.schema import Accessor, Schema
 from pyiceberg.table import DataScan, FileScanTask
@@ -173,6 +174,19 @@ def table_uri(table: TableHandle, path: str) -> str:
     return below(table.location, path)
 
 
+class _SequentialReader(ArrowScan):
+    """PyIceberg's reader of rows without its concurrency.
+
+    PyIceberg decodes all files as fast as it can, however slowly the caller takes their rows.
+    """
+
+    def to_record_batches(self, tasks: Iterable[FileScanTask]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of files, in the order of the files."""
+        planned = list(tasks)
+        deletes = _read_all_delete_files(self._io, planned)
+        yield from self._record_batches_from_scan_tasks_and_deletes(planned, deletes)
+
+
 class LedgerScan(DataScan):
     """PyIceberg's scan, with errors that name the table and, if one is damaged, the file.
 
@@ -189,16 +203,29 @@ class LedgerScan(DataScan):
         with self._reader_errors():
             return super().to_arrow(*args, **kwargs)
 
-    def to_arrow_batch_reader(self, *args: Any, **kwargs: Any) -> pa.RecordBatchReader:
-        """Read the rows batch by batch; arguments as for PyIceberg's scan.
+    # Without dictionary-encoded columns, whose types are only known from the first file's rows.
+    def to_arrow_batch_reader(self) -> pa.RecordBatchReader:  # type: ignore[override]
+        """Read the rows batch by batch, one file after another; a file is opened when needed.
 
         Raises:
             DamagedLogError: A file is damaged; raised while batches are read.
             UnsupportedError: PyIceberg cannot read the rows; raised while batches are read.
         """
         with self._reader_errors():
-            batches = super().to_arrow_batch_reader(*args, **kwargs)
-        return pa.RecordBatchReader.from_batches(batches.schema, self._batches_of(batches))
+            schema = schema_to_pyarrow(self.projection())
+        batches = pa.RecordBatchReader.from_batches(schema, self._sequential_batches())
+        return pa.RecordBatchReader.from_batches(schema, self._batches_of(batches.cast(schema)))
+
+    def _sequential_batches(self) -> Iterator[pa.RecordBatch]:
+        reader = _SequentialReader(
+            self.table_metadata,
+            self.io,
+            self.projection(),
+            self.row_filter,
+            self.case_sensitive,
+            self.limit,
+        )
+        yield from reader.to_record_batches(self.plan_files())
 
     def _batches_of(self, batches: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         with self._reader_errors():

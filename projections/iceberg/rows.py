@@ -18,10 +18,10 @@ from ledger.model.arguments import path_texts
 from ledger.model.errors import (
     ColumnNotFoundError,
     InvalidInputError,
-    MissingDependencyError,
     StoreError,
     UnsupportedError,
 )
+from ledger.model.extras import missing_extra_error
 from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.iceberg_layout import PartitionField, spec_by_id
 from ledger.model.messages import name_hint
@@ -107,9 +107,8 @@ def scan(
     try:
         import projections.iceberg.row_scan  # noqa: F401
     except ImportError as error:
-        raise MissingDependencyError(
-            f"rows are read by PyIceberg, which is not installed ({error}): pip install "
-            '"lakeledger[iceberg]"'
+        raise missing_extra_error(
+            f"rows are read by PyIceberg, which is not installed ({error})", "iceberg"
         ) from error
     names = None if columns is None else tuple(path_texts(columns))
     if isinstance(at.state.origin, IcebergOrigin):

@@ -112,6 +112,7 @@ OF_TABLES: Reads = {
     "state": lambda it: it.state,
     "to_arrow": lambda it: it.to_arrow(),
     "to_pandas": lambda it: it.to_pandas(),
+    "to_polars": lambda it: it.to_polars(),
 }
 OF_INSTANTS: Reads = {
     "files": lambda it: it.files,
@@ -125,7 +126,10 @@ OF_INSTANTS: Reads = {
     "state": lambda it: it.state,
     "tags": lambda it: it.tags,
     "to_arrow": lambda it: it.to_arrow(),
+    "to_arrow_batch_reader": lambda it: it.to_arrow_batch_reader().read_all(),
+    "to_duckdb": lambda it: it.to_duckdb().sql("FROM orders").fetchall(),
     "to_pandas": lambda it: it.to_pandas(),
+    "to_polars": lambda it: it.to_polars(),
     "totals": lambda it: it.totals,
     "version": lambda it: it.version,
 }
