@@ -23,6 +23,7 @@ from ledger.log.request import Appended, CommitOptions, NowMillis, now_millis
 from ledger.model import arguments as its
 from ledger.model.arguments import validate_arguments
 from ledger.model.functions import Function
+from ledger.model.instant_text import parse_time
 from ledger.model.messages import html_table, moment
 from ledger.model.names import Identifier
 from ledger.model.schema import ViewSchema
@@ -33,6 +34,8 @@ from ledger.stores.wrappers import Trust
 
 # Modules that only some calls need are imported by those calls, so that reading starts fast.
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from ledger.audit.entries import Entry
     from ledger.audit.listings import FoundCommits
     from ledger.audit.views import Rows
@@ -382,6 +385,33 @@ class Ledger:
         from ledger.audit.views import history
 
         return history(lambda: self.entries(database, **wanted))
+
+    @validate_arguments(statement=its.text, at=its.moment.or_none())
+    def query(self, statement: str, *, at: datetime | int | str | None = None) -> pa.Table:
+        """Run a query in SQL over the ledger's history and tables, by DuckDB in memory.
+
+        The views are `log`, `tables`, `columns`, `blame`, `snapshots`, `files` and `partitions`;
+        `DESCRIBE FROM log` lists the columns of one. A query can read nothing else.
+
+        Args:
+            statement: One statement that reads, in DuckDB's SQL.
+            at: The time of the views: a datetime with a time zone, a text such as `2013-01-31`
+                or `15m ago`, or Unix milliseconds; None for the newest versions.
+
+        Raises:
+            InvalidInputError: The statement is invalid, fails, or does more than read.
+            MissingDependencyError: DuckDB is not installed (the extra `duckdb`).
+            NotFoundError: The ledger begins later.
+
+        Example:
+            >>> lake.query("SELECT name, type FROM columns WHERE field_id = 0").to_pylist()
+            [{'name': 'id', 'type': 'BIGINT'}]
+        """
+        from ledger.queries import query_ledger
+
+        handle = self._existing
+        at_millis = None if at is None else parse_time(at, handle.setting.now_millis())
+        return query_ledger(handle, statement, at_millis).read_all()
 
     def databases(self) -> list[str]:
         """Return the names of all databases, sorted.

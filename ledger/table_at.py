@@ -300,6 +300,27 @@ class TableAt:
         """Export the schema of the rows as an Arrow schema."""
         return ArrowStream(self.to_arrow_batch_reader).__arrow_c_schema__()
 
+    @validate_arguments(statement=its.text)
+    def query(self, statement: str) -> pa.Table:
+        """Run a query in SQL over the table's history and metadata up to this instant.
+
+        The views are those of `Ledger.query`, with the rows of this table.
+
+        Args:
+            statement: One statement that reads, in DuckDB's SQL.
+
+        Raises:
+            InvalidInputError: The statement is invalid, fails, or does more than read.
+            MissingDependencyError: DuckDB is not installed (the extra `duckdb`).
+
+        Example:
+            >>> orders.at(version=1).query("SELECT type FROM log ORDER BY version").to_pylist()
+            [{'type': 'createTable'}, {'type': 'commitSnapshot'}]
+        """
+        from ledger.queries import query_table
+
+        return query_table(self._handle, self.state, self.schema, statement).read_all()
+
     @validate_arguments(limit=its.count)
     def head(self, limit: int = 10) -> pa.Table:
         """Return up to `limit` rows as an Arrow table; reads only as many files as needed.

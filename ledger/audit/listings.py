@@ -66,7 +66,7 @@ class RunningSums:
     def take(self, changes: Iterable[FileChange]) -> None:
         """Add file changes, in the log's order: the ADD of a file before its DELETE."""
         for each in changes:
-            path = _partition_path(self._state, each)
+            path = partition_path(self._state, each)
             sign = 1 if each.kind == "ADD" else -1
             rows, count, length = self.by_path.get(path, (0, 0, 0))
             rows += sign * each.record_count
@@ -78,7 +78,8 @@ class RunningSums:
                 del self.by_path[path]
 
 
-def _partition_path(state: TableState, file: FileChange) -> str:
+def partition_path(state: TableState, file: FileChange) -> str:
+    """Return the partition of a file as text, such as `day=2024-01-01`."""
     names = (each.name for each in state.spec_by_id(file.spec_id).fields)
     pairs = zip(names, file.partition, strict=False)
     shown = (

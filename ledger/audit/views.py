@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 Row = Mapping[str, Any]
-Kind = Literal["text", "number", "time"]
+Kind = Literal["text", "number", "time", "flag"]
 Columns = Mapping[str, Kind]
 
 _BATCH = 4_096
@@ -79,10 +79,19 @@ class Rows:
         reader = pa.RecordBatchReader.from_batches(self._arrow_schema(), self._arrow_batches())
         return reader.__arrow_c_stream__(requested_schema)
 
+    def __arrow_c_schema__(self) -> object:
+        """Export the columns as an Arrow schema; no row is created."""
+        return self._arrow_schema().__arrow_c_schema__()
+
     def _arrow_schema(self) -> pa.Schema:
         import pyarrow as pa
 
-        types = {"text": pa.string(), "number": pa.int64(), "time": pa.timestamp("ms", tz="UTC")}
+        types = {
+            "text": pa.string(),
+            "number": pa.int64(),
+            "time": pa.timestamp("ms", tz="UTC"),
+            "flag": pa.bool_(),
+        }
         return pa.schema([(name, types[kind]) for name, kind in self.columns.items()])
 
     def _arrow_batches(self) -> Iterator[pa.RecordBatch]:
@@ -213,6 +222,10 @@ class Blames(tuple[Blame, ...]):
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Export the rows as an Arrow stream to another engine."""
         return self.rows.__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        """Export the columns as an Arrow schema."""
+        return self.rows.__arrow_c_schema__()
 
 
 def _origin_rows(blame: Blame) -> Iterator[Row]:

@@ -56,6 +56,15 @@ def test_a_filtered_history_has_its_columns_even_without_rows(table: Table) -> N
     assert "field_id" in nothing.column_names
 
 
+def test_duckdb_reads_history_and_blame_themselves(table: Table) -> None:
+    history, blame = table.history(), table.blame()
+    assert len(blame) > 0
+    for _ in range(2):
+        rows = duckdb.sql("SELECT version FROM history WHERE rows = 10").fetchall()
+        assert rows == [(1,)] == [(each["version"],) for each in history if each["rows"] == 10]
+        assert ("column total",) in duckdb.sql("SELECT DISTINCT subject FROM blame").fetchall()
+
+
 def test_blame_and_diff_are_arrow_too(table: Table) -> None:
     blame = pl.DataFrame(table.blame().rows)
     assert blame.filter(pl.col("aspect") == "name")["author"].to_list() == ["ann"]

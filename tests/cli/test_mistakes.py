@@ -178,7 +178,7 @@ MISTAKES: list[tuple[list[str], int, str]] = [
     (["alter", "shop.orders", "--add", "x VARCHAR"], 1, "write VARCHAR(20), or STRING for any"),
     (["alter", "shop.orders", "--add", "x ROW<y VARBINARY>"], 1, "VARBINARY(20), or BYTES for"),
     (["alter", "shop.orders", "--set", "ledger.folow=iceberg"], 1, "did you mean ledger.follow?"),
-    (["sql", "SELECT * FROM shop.orders"], 2, "for SELECT see: lakeledger head --help"),
+    (["sql", "SELECT * FROM shop.orders"], 1, "rows of tables are read by lakeledger head"),
     (["show", "shop.orders", "--at", "yesterday"], 3, "nothing was there at 20"),
     (["show", "shop.orders", "--at", "2013-01-05T12:00:00Z"], 3, "2013-01-05 12:00:00.000 UTC"),
     (["show", "shop.orders", "--at", "-7"], 3, "there are only 0 commits before the newest"),

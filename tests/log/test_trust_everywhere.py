@@ -27,6 +27,7 @@ from ledger import (
     TableBranch,
     ViewSchema,
 )
+from ledger.audit.query_views import QUERY_VIEWS
 from ledger.cli import exits, main
 from ledger.history.verifying import Subject, Verification
 from ledger.stores import LocalStore
@@ -77,6 +78,7 @@ OF_LEDGERS: Reads = {
     "ledger_id": lambda it: it.ledger_id,
     "plan_clock_correction": perhaps(lambda it: it.plan_clock_correction()),
     "plan_erasure": perhaps(lambda it: it.plan_erasure(author="ann")),
+    "query": lambda it: [it.query(f"FROM {each}").to_pylist() for each in QUERY_VIEWS],
     "report": lambda it: it.report(),
     "state": lambda it: it.state,
     "table": lambda it: it.table("shop.orders"),
@@ -120,6 +122,7 @@ OF_INSTANTS: Reads = {
     "named": lambda it: it.named,
     "options": lambda it: it.options,
     "plan": lambda it: it.plan("id = 1"),
+    "query": lambda it: [it.query(f"FROM {each}").to_pylist() for each in QUERY_VIEWS],
     "scan": lambda it: it.scan(),
     "schema": lambda it: it.schema,
     "snapshot": lambda it: it.snapshot,

@@ -19,7 +19,7 @@ _COMMANDS = {
     "create": ("commands.tables", "Create a database or a table."),
     "alter": ("commands.alter", "Change a table's schema, options or comment in one atomic commit."),
     "plan": ("commands.alter", "Show what alter would do with the same options; writes nothing."),
-    "sql": ("commands.alter", "Run an ALTER TABLE statement in Spark or Iceberg syntax."),
+    "sql": ("commands.sql", "Query the history and tables with SQL, or run an ALTER TABLE statement."),
     "add-files": ("commands.files", "Register existing Parquet files as one snapshot; reads only their footers."),
     "tag": ("commands.refs", "Create, replace or drop a tag; tagged snapshots survive expiry."),
     "branch": ("commands.refs", "Create, list, reset, fast-forward or drop a branch; commits to it do not change main."),

@@ -1,4 +1,4 @@
-"""Commands that change a table's schema: `alter`, `sql`, `plan`, `undo`, `restore`."""
+"""Commands that change a table's schema: `alter`, `plan`, `undo`, `restore`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from cyclopts import Parameter
 from ledger.audit.difference import TableDiff, as_json
 from ledger.audit.undo import Undoing
 from ledger.cli.changes import CHANGE_OPTIONS, changes_from_options
-from ledger.cli.commands.tables import renamed
 from ledger.cli.exits import UsageError
 from ledger.cli.options import (
     CommitFlags,
@@ -27,9 +26,7 @@ from ledger.cli.phrases import committed, plain
 from ledger.decide.operations import planned_words
 from ledger.events.schema import DropPrimaryKey, SchemaChange, SpecChange, UpdateComment
 from ledger.model.errors import FormatError, InvalidChangeError
-from ledger.model.names import quote_path
 from ledger.plan import ChangePlan, Verdict, refusal_record
-from ledger.sql.statement import RenameStatement, parse
 
 Written = Annotated[
     tuple[str, ...],
@@ -126,48 +123,6 @@ def changes_of_command_line(
     if not changes:
         raise UsageError('no change is given; for example: --add "zip STRING"')
     return changes
-
-
-# Commands that correspond to other SQL statements.
-_ELSEWHERE = {
-    "CREATE": "create --help",
-    "DELETE": "delete-files --help",
-    "DESCRIBE": "show --help",
-    "DROP": "drop --help",
-    "INSERT": "add-files --help",
-    "SELECT": "head --help",
-    "SHOW": "ls --help",
-}
-
-
-def sql(
-    statement: Annotated[str, Parameter(help="An ALTER TABLE statement.")],
-    /,
-    *,
-    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
-    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
-) -> None:
-    r"""Run an ALTER TABLE statement in Spark or Iceberg syntax.
-
-    Supports columns, properties, partition fields, write order, identifier fields, tags and
-    RENAME TO. A statement is one atomic commit.
-
-    Example:
-        lakeledger sql "ALTER TABLE shop.orders WRITE ORDERED BY id" \
-            --message "ids come in order"
-    """
-    first = statement.split(maxsplit=1)[0].upper() if statement.strip() else ""
-    if first in _ELSEWHERE:
-        raise UsageError(f"sql runs ALTER TABLE; for {first} see: lakeledger {_ELSEWHERE[first]}")
-    read = parse(statement)
-    name = ".".join(read.table)
-    if isinstance(read, RenameStatement):
-        new_name = ".".join(read.new_name)
-        done = place.open().rename_table(name, new_name, **writing.options())
-        renamed(place.screen, name, new_name, done, quote_path(read.table))
-        return
-    table = place.table(name)
-    committed(place.screen, table, table.sql(statement, **writing.options()), writing)
 
 
 _MOST_NAMED = 10
