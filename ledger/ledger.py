@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from ledger.opening.creation import GivenSchema
     from ledger.plan import ClockPlan
     from ledger.relocation.moving import Findings
+    from ledger.rows.row_input import GivenRows
     from ledger.table import Table
     from ledger.transforms import Column, Term
 
@@ -80,9 +81,11 @@ _CREATION = its.ArgumentForm(
 )
 _EXPORTS = ("__arrow_c_schema__", "__arrow_c_stream__", "as_arrow")
 _SCHEMA = its.ArgumentForm(
-    "a Schema, a dict of names to types, its JSON, or a schema of Arrow, pandas, Polars, PyIceberg",
+    "a Schema, a dict of names to types, its JSON, a schema of Arrow, pandas, Polars, PyIceberg, "
+    "or rows",
     lambda value: (
         isinstance(value, Mapping)
+        or (isinstance(value, Iterable) and not isinstance(value, str | bytes))
         or type(value).__module__.startswith("ledger.")
         or any(hasattr(value, each) for each in _EXPORTS)
     ),
@@ -496,16 +499,18 @@ class Ledger:
 
     @validate_arguments(
         schema=_SCHEMA,
+        append=its.switch,
         location=its.text.or_none(),
         field_id_policy=its.one_of("paimon", "iceberg").or_none(),
         partition_spec=its.iterable_of("a sequence of partition fields").or_none(),
         sort_order=its.iterable_of("a sequence of sort columns").or_none(),
     )
-    def create_table(
+    def create_table(  # noqa: PLR0913 - each is a part of a new table
         self,
         identifier: str | Identifier,
-        schema: GivenSchema,
+        schema: GivenSchema | GivenRows,
         *,
+        append: bool = False,
         location: str | None = None,
         field_id_policy: FieldIdPolicy | None = None,
         partition_spec: Iterable[AddPartitionField | Term | Column] | None = None,
@@ -518,7 +523,10 @@ class Ledger:
             identifier: `database.table`.
             schema: The first schema, validated and completed as Paimon does: a Schema, a mapping of
                 names to types, its JSON as in the DLF metadata API, or a schema or frame of
-                Arrow, pandas, Polars or PyIceberg (its columns get new ids).
+                Arrow, pandas, Polars or PyIceberg (its columns get new ids). Or rows, as for
+                `Table.append`: the types of dicts are inferred from the first 1,024.
+            append: Append these rows to the new table by a second commit. If it fails, the table
+                exists. A retry with the same `commit_id` completes both.
             location: An absolute folder for an external table; None for one under the root.
             field_id_policy: Rules that assign field ids for the table's lifetime: "paimon", or
                 "iceberg", which numbers everything from 1 unless the schema has Iceberg ids
@@ -529,8 +537,9 @@ class Ledger:
             commit: See CommitOptions.
 
         Raises:
-            AlreadyExistsError: A table or view of that name exists.
+            AlreadyExistsError: A table or view of that name exists; no row was read.
             NotFoundError: The database does not exist.
+            InvalidInputError: The schema is none, or a row does not fit the types before it.
             InvalidChangeError: The schema, the spec or the order breaks a rule; a FormatError
                 if one of the table's formats cannot express it. Or the location overlaps the
                 ledger's root or another table's, or holds a log already.
@@ -540,19 +549,23 @@ class Ledger:
             >>> visits = lake.create_table("shop.visits", {"day": "DATE", "city": "STRING"})
             >>> visits.at().schema.names
             ('day', 'city')
+            >>> rows = [{"id": 1, "city": "Oslo"}, {"id": 2, "city": None}]
+            >>> lake.create_table("shop.towns", rows, append=True).at().totals.record_count
+            2
         """
-        from ledger.ledger_writes import create_table
-        from ledger.opening.creation import as_schema, new_table
+        from ledger.ledger_writes import create_table_of
         from ledger.table import Table
 
-        wanted = new_table(
-            as_schema(schema),
-            field_id_policy=field_id_policy,
-            partition_spec=partition_spec,
-            sort_order=sort_order,
-        )
+        layout = {
+            "field_id_policy": field_id_policy,
+            "partition_spec": partition_spec,
+            "sort_order": sort_order,
+        }
         name = Identifier.parse(identifier)
-        return Table(create_table(self._existing, name, wanted, location, commit))
+        created = create_table_of(
+            self._existing, name, schema, layout, location, commit, is_filled=append
+        )
+        return Table(created)
 
     @validate_arguments(tables=its.by_name)
     def create_tables(

@@ -42,12 +42,14 @@ from ledger.log.request import (
     CommitOptions,
     Request,
     annotate_interruption,
+    find_commit,
     fresh_id,
     unknown,
 )
 from ledger.log.stream_log import StreamLog
 from ledger.log.time_travel import at_version
 from ledger.model.errors import (
+    AlreadyExistsError,
     CommitUnknownError,
     DamagedLogError,
     InvalidInputError,
@@ -59,16 +61,25 @@ from ledger.model.errors import (
 from ledger.model.file_change import PartitionValue
 from ledger.model.functions import Function
 from ledger.model.instant import millis
+from ledger.model.messages import excerpt
 from ledger.model.names import Identifier
 from ledger.model.schema import ViewSchema
 from ledger.observing.telemetry import is_log_configured, log_event
-from ledger.opening.creation import NewTable, drop_request_content, finish_drop, may_be_renamed
+from ledger.opening.creation import (
+    NewTable,
+    as_schema,
+    drop_request_content,
+    finish_drop,
+    may_be_renamed,
+    new_table,
+)
 from ledger.opening.ledger_file import refuse_location
 from ledger.relocation.moving import (
     prepare_tables_for_move,
     refuse_other_storage,
     refuse_same_storage,
 )
+from ledger.rows.row_input import has_rows, open_rows
 from ledger.state.catalog import CatalogState, FunctionEntry, TableEntry, ViewEntry
 from ledger.state.catalog_builder import identifier_of
 from ledger.stores.concurrency import answers
@@ -125,6 +136,59 @@ def create_table(
         table = _commit_and_open_table(handle, make, request, name)
         _warn_about_readers(table)
         return table
+
+
+def create_table_of(  # noqa: PLR0913 - the arguments of the call
+    handle: LedgerHandle,
+    name: Identifier,
+    given: Any,
+    layout: Mapping[str, Any],
+    location: str | None,
+    commit: CommitOptions,
+    *,
+    is_filled: bool,
+) -> TableHandle:
+    """Create a table with a given schema, or with that of rows; see `Ledger.create_table`.
+
+    Args:
+        handle: The ledger.
+        name: The table's name.
+        given: The schema, or rows.
+        layout: `field_id_policy`, `partition_spec` and `sort_order`, as for `new_table`.
+        location: An absolute folder; None for one under the root.
+        commit: See CommitOptions.
+        is_filled: Append the rows.
+    """
+    rows = None
+    if has_rows(given):
+        # Before rows are read, which may be possible only once.
+        _refuse_taken_name(handle, name, commit)
+        rows = open_rows(given)
+        given = rows.schema
+    elif is_filled:
+        raise InvalidInputError(
+            f"append=True takes rows, and schema={excerpt(given)} has none; create the table, "
+            "then append"
+        )
+    wanted = new_table(as_schema(given), **layout)
+    table = create_table(handle, name, wanted, location, commit)
+    if is_filled and rows is not None:
+        from ledger.rows.row_commits import append_to_created
+
+        append_to_created(table, rows, commit)
+    return table
+
+
+def _refuse_taken_name(handle: LedgerHandle, name: Identifier, commit: CommitOptions) -> None:
+    """Reject a name that is taken, unless an earlier call with the same commit id took it.
+
+    Raises:
+        AlreadyExistsError: A table or view has the name.
+    """
+    kind, commit_id = handle.state.kind_of(name), commit.get("commit_id")
+    if kind is None or (commit_id and find_commit(handle.log, commit_id) is not None):
+        return
+    raise AlreadyExistsError(f"{kind} {name} exists already; choose another name, or append to it")
 
 
 def create_tables(

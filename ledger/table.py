@@ -53,13 +53,11 @@ if TYPE_CHECKING:
     from ledger.plan import ChangePlan, ClockPlan
     from ledger.planning.filter import Filter
     from ledger.relocation.replaying import Replay, Step
+    from ledger.rows.row_input import GivenData
     from ledger.state.owner import Owner
     from ledger.updates import ReplaceOrder, UpdateSchema, UpdateSpec
 
 CHANGES = its.iterable_of('a sequence of changes, such as [AddColumn("day", "DATE")]')
-FILES = its.iterable_of(
-    "a sequence of FileChanges, as data_files(paths) makes them of Parquet files"
-)
 # A type would need the module's import, which only writing needs.
 _PLAN = its.ArgumentForm("a SnapshotPlan", lambda value: type(value).__name__ == "SnapshotPlan")
 
@@ -735,23 +733,40 @@ class Table:
         at = self._instant_to_compare(to)
         return restore(self._handle, evolve(at.state, schema=at.schema), options)
 
-    @validate_arguments(files=FILES)
-    def append(
-        self, files: Iterable[FileChange], **options: Unpack[CommitOptions]
-    ) -> Appended[TableState]:
-        """Commit a snapshot that adds data files, given with their statistics.
+    def append(self, data: GivenData, **options: Unpack[CommitOptions]) -> Appended[TableState]:
+        """Commit a snapshot that adds rows, or data files that exist already.
+
+        Rows become Parquet files in the table's folder, with its field ids and partitioning, of the
+        size in the option `ledger.target-file-size`. Columns and nested fields are matched by name;
+        a missing one has its default, or NULL. A stream is read in batches. The index of a pandas
+        frame is not written. A retry with the same `commit_id` returns the first commit, whatever
+        its rows are.
+
+        Args:
+            data: Rows: dicts of Python values, an Arrow table, record batch or reader, a frame of
+                pandas or Polars, a relation of DuckDB, or any other object with
+                `__arrow_c_stream__`. Or files: FileChanges with their statistics.
+            options: See CommitOptions.
 
         Raises:
+            InvalidInputError: A row does not fit the table; the message names the row, the column
+                and the rule. Nothing was committed.
+            UnsupportedError: The table's rows are merged by key, or engines write its files.
             InvalidChangeError: A file is live already, or does not match the table.
 
         Example:
+            >>> lake = ledger.open("memory://table-append")
+            >>> _ = lake.create_database("shop")
+            >>> visits = lake.create_table("shop.visits", {"id": "BIGINT", "addr": "STRING"})
+            >>> visits.append([{"id": 1, "addr": "Oslo"}, {"id": 2}]).state.totals.record_count
+            2
             >>> new = ledger.FileChange(path="b.parquet", record_count=3, file_size_in_bytes=95)
             >>> orders.append([new], message="the second day").state.totals.record_count
             5
         """
-        from ledger.files.snapshot_plan import SnapshotPlan
+        from ledger.rows.row_commits import append
 
-        return self.commit_snapshot(SnapshotPlan("APPEND", tuple(files)), **options)
+        return append(self._handle, data, options)
 
     @validate_arguments(paths=its.paths, on_progress=its.callback)
     def add_files(
@@ -837,11 +852,11 @@ class Table:
         return self.commit_snapshot(SnapshotPlan("OVERWRITE", delete=deleted), **options)
 
     @validate_arguments(
-        files=FILES, where=its.by_name.or_none(), isolation=its.one_of("serializable", "snapshot")
+        where=its.by_name.or_none(), isolation=its.one_of("serializable", "snapshot")
     )
     def overwrite(
         self,
-        files: Iterable[FileChange],
+        data: GivenData,
         *,
         where: Mapping[str, PartitionValue] | None = None,
         isolation: Isolation = "serializable",
@@ -850,7 +865,7 @@ class Table:
         """Commit a snapshot that replaces the files of some partitions, or all files.
 
         Args:
-            files: The new files.
+            data: The new rows or files, as for `append`; rows have to be of these partitions.
             where: Values of partition keys; every live file that has them is removed. None: all
                 files.
             isolation: With "serializable" a concurrent commit that adds a file there is a conflict;
@@ -862,10 +877,9 @@ class Table:
             >>> orders.overwrite([new]).state.totals.record_count
             3
         """
-        from ledger.files.snapshot_plan import SnapshotPlan
+        from ledger.rows.row_commits import overwrite
 
-        plan = SnapshotPlan("OVERWRITE", tuple(files), where=where or {}, isolation=isolation)
-        return self.commit_snapshot(plan, **options)
+        return overwrite(self._handle, data, options, where=where, isolation=isolation)
 
     @validate_arguments(plan=_PLAN)
     def commit_snapshot(

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Unpack
 from ledger.log.request import Appended, CommitOptions
 from ledger.model import arguments as its
 from ledger.model.arguments import validate_arguments
-from ledger.model.file_change import FileChange
 from ledger.model.instant import instant_from_arguments
 from ledger.model.messages import html_table
 from ledger.model.snapshot import Branch
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from ledger.decide.changes import Isolation
     from ledger.files.snapshot_plan import SnapshotPlan
     from ledger.model.file_change import PartitionValue
+    from ledger.rows.row_input import GivenData
 
 Paths = str | PurePath | Iterable[str | PurePath]
 
@@ -179,13 +179,11 @@ class TableBranch:
         instant = instant_from_arguments(snapshot=snapshot, tag=tag)
         return begin_branch(self._handle, self.name, instant, None, asked, options)
 
-    @validate_arguments()
-    def append(
-        self, files: Iterable[FileChange], **options: Unpack[CommitOptions]
-    ) -> Appended[TableState]:
-        """Commit a snapshot to the branch that adds files; see `Table.append`.
+    def append(self, data: GivenData, **options: Unpack[CommitOptions]) -> Appended[TableState]:
+        """Commit a snapshot to the branch that adds rows or files; see `Table.append`.
 
         Raises:
+            InvalidInputError: A row does not fit the table.
             InvalidChangeError: A file is live on the branch already, or does not match the table.
             NotFoundError: The branch does not exist.
 
@@ -196,9 +194,9 @@ class TableBranch:
             >>> audit.append([new]).state.branches["audit"].totals.record_count
             5
         """
-        from ledger.files.snapshot_plan import SnapshotPlan
+        from ledger.rows.row_commits import append
 
-        return self.commit_snapshot(SnapshotPlan("APPEND", tuple(files)), **options)
+        return append(self._handle, data, options, branch=self.name)
 
     @validate_arguments(paths=its.paths, on_progress=its.callback)
     def add_files(
@@ -237,7 +235,7 @@ class TableBranch:
 
     def overwrite(
         self,
-        files: Iterable[FileChange],
+        data: GivenData,
         *,
         where: Mapping[str, PartitionValue] | None = None,
         isolation: Isolation = "serializable",
@@ -252,10 +250,11 @@ class TableBranch:
             >>> audit.overwrite([new]).state.branches["audit"].totals.record_count
             3
         """
-        from ledger.files.snapshot_plan import SnapshotPlan
+        from ledger.rows.row_commits import overwrite
 
-        plan = SnapshotPlan("OVERWRITE", tuple(files), where=where or {}, isolation=isolation)
-        return self.commit_snapshot(plan, **options)
+        return overwrite(
+            self._handle, data, options, where=where, isolation=isolation, branch=self.name
+        )
 
     def commit_snapshot(
         self, plan: SnapshotPlan, **options: Unpack[CommitOptions]

@@ -625,8 +625,8 @@ def check_file_changes(files: Iterable[FileChange]) -> tuple[FileChange, ...]:
         if type(each) is not FileChange:
             raise InvalidInputError(
                 f"files[{index}]={excerpt(each)} is no FileChange; write FileChange(path=..., "
-                "record_count=..., file_size_in_bytes=...), or let add_files read the footers of "
-                "Parquet files; write rows to Parquet files first"
+                "record_count=..., file_size_in_bytes=...), let add_files read the footers of "
+                "Parquet files, or give rows: dicts, an Arrow table or a frame"
             )
     try:
         # Bytes and datetimes would otherwise be converted to strings, and pass the validation.

@@ -98,7 +98,7 @@ VALID: dict[str, Any] = {
     "schema": Schema.of({"id": "BIGINT"}),
     "function": Function(),
     "changes": [{"type": "dropPrimaryKey"}],
-    "files": [a_file("b.parquet")],
+    "data": [a_file("b.parquet")],
     "paths": ["a.parquet"],
     "before": 1,
     "snapshot": 1,
@@ -307,10 +307,10 @@ def test_what_is_meant_plainly_is_accepted(tmp_path: Path) -> None:
     assert table.at(timestamp="2999-01-31T12:00:00Z").version == table.state.version
     with pytest.raises(ledger.InvalidInputError, match="version='3' is not a whole number"):
         table.at(version="3")  # type: ignore[arg-type]
-    with pytest.raises(
-        ledger.InvalidInputError, match=r"files\[0\]={'path': 'x'} is no FileChange"
-    ):
-        table.append([{"path": "x"}])  # type: ignore[list-item]
+    with pytest.raises(ledger.InvalidInputError, match=r"^row 1 .* has no column path"):
+        table.append([{"path": "x"}])
+    with pytest.raises(ledger.InvalidInputError, match=r"files\[0\]='x' is no FileChange"):
+        table.append(cast(Any, ["x"]))
     with pytest.raises(ledger.InvalidInputError, match="before=-4 is not a whole number, 0 or"):
         table.expire_snapshots(before=-4)
     with pytest.raises(ledger.InvalidChangeError, match="RenameColumn: Expected `str`, got `int`"):

@@ -152,8 +152,24 @@ def fields_from_arrow(schema: pa.Schema, first_id: int = 0) -> tuple[t.DataField
     return tuple(columns)
 
 
+def is_pandas_frame(given: object) -> bool:
+    """Return whether a value is a DataFrame of pandas, or of a subclass; pandas is not imported.
+
+    Example:
+        >>> import pandas
+        >>> is_pandas_frame(pandas.DataFrame({"id": [1]})), is_pandas_frame({"id": [1]})
+        (True, False)
+    """
+    return any(
+        each.__name__ == "DataFrame" and each.__module__.partition(".")[0] == "pandas"
+        for each in type(given).__mro__
+    )
+
+
 def to_arrow_schema(given: Any) -> pa.Schema:
     """Return the Arrow schema of a schema or frame of Arrow, pandas, Polars or PyIceberg.
+
+    The index of a pandas frame is no column. Nothing is read from a RecordBatchReader.
 
     Raises:
         InvalidInputError: The value does not return an Arrow schema.
@@ -162,6 +178,10 @@ def to_arrow_schema(given: Any) -> pa.Schema:
 
     if isinstance(given, pa.Schema):
         return given
+    if isinstance(given, pa.RecordBatchReader):
+        return given.schema
+    if is_pandas_frame(given):
+        return pa.Schema.from_pandas(given, preserve_index=False)
     if hasattr(given, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(given).schema
     if hasattr(given, "__arrow_c_schema__"):

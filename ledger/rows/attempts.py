@@ -8,6 +8,9 @@ folders of registered attempts only.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
 from attrs import evolve, field, frozen
 from msgspec import json
 
@@ -16,6 +19,9 @@ from ledger.log.request import now_millis
 from ledger.model.attempt_files import DATA_FOLDER, attempt_entry_name, attempt_name
 from ledger.stores import Store
 from ledger.table_handle import HasHandle, TableHandle, handle_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @frozen
@@ -49,7 +55,11 @@ class WriteAttempt:
             >>> WriteAttempt.of(table, "spark-1-7").folder
             'memory://attempt/shop.db/orders/data/spark-1-7'
         """
-        handle = handle_of(table)
+        return cls.of_handle(handle_of(table), attempt_id)
+
+    @classmethod
+    def of_handle(cls, handle: TableHandle, attempt_id: str) -> WriteAttempt:
+        """Return an attempt at writing into the table of an internal handle; see `of`."""
         location = handle.data_location
         folder = f"{location}/{DATA_FOLDER}/{attempt_name(attempt_id)}"
         return cls(attempt_id, folder, location, handle.log.store, handle.log.layout)
@@ -71,3 +81,16 @@ class WriteAttempt:
         name = attempt_entry_name(attempt_name(self.attempt_id), now_millis())
         body = json.encode({"attemptId": self.attempt_id}, order="deterministic")
         self._store.create(self._layout.attempt(name), body + b"\n")
+
+    def registered(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield rows; register the attempt before the first of them.
+
+        Raises:
+            StoreError, OSError: As for `register`.
+        """
+        is_registered = False
+        for batch in batches:
+            if batch.num_rows and not is_registered:
+                self.register()
+                is_registered = True
+            yield batch

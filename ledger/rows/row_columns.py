@@ -71,12 +71,39 @@ class ColumnMatch:
         match.convert(_empty_batch(found))
         return match
 
-    def convert(self, batch: pa.RecordBatch) -> pa.Table:
+    def convert(self, batch: pa.RecordBatch, rows_before: int = 0) -> pa.Table:
         """Return rows in the table's Arrow schema, with field ids at every depth.
 
+        Args:
+            batch: The rows.
+            rows_before: Number of rows before them in the whole input, for messages.
+
         Raises:
-            InvalidInputError: A value does not fit its column; the message names both.
+            InvalidInputError: A value does not fit its column; the message names the first such
+                row, counted from 1 in the whole input, and the column.
         """
+        try:
+            return self._convert(batch)
+        except InvalidInputError as error:
+            if not batch.num_rows:
+                raise
+            raise self._name_row(batch, rows_before, error) from error
+
+    def _name_row(
+        self, batch: pa.RecordBatch, rows_before: int, error: InvalidInputError
+    ) -> InvalidInputError:
+        """Return the error of the first row that does not fit, by bisection."""
+        fitting, end = 0, batch.num_rows
+        while end - fitting > 1:
+            middle = (fitting + end) // 2
+            try:
+                self._convert(batch.slice(fitting, middle - fitting))
+                fitting = middle
+            except InvalidInputError as found:
+                error, end = found, middle
+        return row_error(rows_before + fitting, error)
+
+    def _convert(self, batch: pa.RecordBatch) -> pa.Table:
         import pyarrow as pa
 
         wanted = self._wanted
@@ -86,6 +113,84 @@ class ColumnMatch:
             members, self.schema.fields, [each.type for each in wanted], ""
         )
         return pa.Table.from_arrays(arrays, schema=wanted)
+
+
+def row_error(rows_before: int, error: InvalidInputError) -> InvalidInputError:
+    """Return an error with the number of its row, counted from 1.
+
+    Example:
+        >>> str(row_error(3, InvalidInputError("column id is NOT NULL")))
+        'row 4 (counted from 1): column id is NOT NULL'
+    """
+    return InvalidInputError(f"row {rows_before + 1} (counted from 1): {error.message}", error.kind)
+
+
+def match_names(
+    found: Sequence[str], wanted: Sequence[str], table: str, around: str = ""
+) -> list[int | None]:
+    """Return the position of each wanted field among those found; None where it is missing.
+
+    Args:
+        found: The names of the rows.
+        wanted: The names of the table's fields.
+        table: The table's full name, for messages.
+        around: The path of the struct around them, with a final dot.
+
+    Raises:
+        InvalidInputError: A name is unknown, or two mean the same field.
+
+    Example:
+        >>> match_names(["ID"], ["id", "name"], "shop.orders")
+        [0, None]
+    """
+    places: list[int | None] = []
+    for name in wanted:
+        exact = [place for place, each in enumerate(found) if each == name]
+        folded = [
+            place
+            for place, each in enumerate(found)
+            if each.casefold() == name.casefold() and each not in wanted
+        ]
+        candidates = exact or folded
+        if len(candidates) > 1:
+            names = " and ".join(found[place] for place in candidates)
+            raise InvalidInputError(
+                f"{names} of the rows both mean column {around}{name} of {table}; drop or "
+                "rename all but one"
+            )
+        places.append(candidates[0] if candidates else None)
+    for place, name in enumerate(found):
+        if place not in places:
+            raise InvalidInputError(
+                f"{table} has no column {around}{name}; {name_hint(name, wanted)} "
+                "Add it to the table, or drop it from the rows"
+            )
+    return places
+
+
+def default_of(wanted: t.DataField, arrow_type: pa.DataType, table: str, path: str) -> pa.Scalar:
+    """Return the default of a field as an Arrow scalar; NULL if it has none.
+
+    Args:
+        wanted: The field.
+        arrow_type: Its Arrow type.
+        table: The table's full name, for messages.
+        path: The field's path, for messages.
+
+    Raises:
+        InvalidInputError: Arrow cannot convert the default.
+    """
+    import pyarrow as pa
+
+    if wanted.default_value is None:
+        return pa.scalar(None, arrow_type)
+    try:
+        return pa.scalar(wanted.default_value).cast(arrow_type)
+    except pa.ArrowException as error:
+        raise InvalidInputError(
+            f"the rows have no column {path} of {table}, and its default "
+            f"{excerpt(wanted.default_value)} is not written here; add the column to the rows"
+        ) from error
 
 
 def _empty_batch(schema: pa.Schema) -> pa.RecordBatch:
@@ -129,7 +234,8 @@ class _Conversion:
         around: str,
     ) -> list[Any]:
         """Return an array for each wanted field, in their order."""
-        places = self._match_names(members.names, [each.name for each in fields], around)
+        names = [each.name for each in fields]
+        places = match_names(members.names, names, self.table, around)
         arrays = []
         for wanted, arrow_type, place in zip(fields, types, places, strict=True):
             path = f"{around}{wanted.name}"
@@ -142,47 +248,11 @@ class _Conversion:
             arrays.append(array)
         return arrays
 
-    def _match_names(
-        self, found: Sequence[str], wanted: Sequence[str], around: str
-    ) -> list[int | None]:
-        """Return the position of each wanted field among those found; None where it is missing."""
-        places: list[int | None] = []
-        for name in wanted:
-            exact = [place for place, each in enumerate(found) if each == name]
-            folded = [
-                place
-                for place, each in enumerate(found)
-                if each.casefold() == name.casefold() and each not in wanted
-            ]
-            candidates = exact or folded
-            if len(candidates) > 1:
-                names = " and ".join(found[place] for place in candidates)
-                raise InvalidInputError(
-                    f"{names} of the rows both mean column {around}{name} of {self.table}; drop or "
-                    "rename all but one"
-                )
-            places.append(candidates[0] if candidates else None)
-        for place, name in enumerate(found):
-            if place not in places:
-                raise InvalidInputError(
-                    f"{self.table} has no column {around}{name}; {name_hint(name, wanted)} "
-                    "Add it to the table, or drop it from the rows"
-                )
-        return places
-
     def _missing_values(self, wanted: t.DataField, arrow_type: pa.DataType, path: str) -> Any:
         import pyarrow as pa
 
         if wanted.default_value is not None:
-            try:
-                default = pa.scalar(wanted.default_value).cast(arrow_type)
-            except pa.ArrowException as error:
-                raise InvalidInputError(
-                    f"the rows have no column {path} of {self.table}, and its default "
-                    f"{excerpt(wanted.default_value)} is not written here; add the column to the "
-                    "rows"
-                ) from error
-            return pa.repeat(default, self.count)
+            return pa.repeat(default_of(wanted, arrow_type, self.table, path), self.count)
         if not wanted.type.nullable:
             raise InvalidInputError(
                 f"column {path} of {self.table} is NOT NULL, and the rows do not have it; add it"

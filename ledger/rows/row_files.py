@@ -19,7 +19,7 @@ from msgspec import UNSET
 
 from ledger.files.footers import footer_from_metadata
 from ledger.files.register import FileStatistics, MetricsModes, metrics_modes
-from ledger.locations import LOCAL, FileNames, place_of
+from ledger.locations import LOCAL, FileNames, below, place_of
 from ledger.log.request import fresh_id, now_millis
 from ledger.model.attempt_files import new_row_file_name
 from ledger.model.file_change import FileChange
@@ -156,18 +156,33 @@ def _converted_chunks(target: RowTarget, batches: Iterable[pa.RecordBatch]) -> I
 
     match: ColumnMatch | None = None
     gathered: list[pa.Table] = []
-    size = 0
+    size = seen = 0
     for batch in batches:
         if match is None or not match.found.equals(batch.schema):
             match = ColumnMatch.of(batch.schema, target.schema, target.table)
         if batch.num_rows:
-            gathered.append(match.convert(batch))
+            gathered.append(match.convert(batch, seen))
+            seen += batch.num_rows
             size += gathered[-1].nbytes
         if size >= min(target.held_bytes // 4, _MOST_ROW_GROUP_BYTES) and gathered:
             yield pa.concat_tables(gathered)
             gathered, size = [], 0
     if gathered:
         yield pa.concat_tables(gathered)
+
+
+def remove_files(target: RowTarget, files: Iterable[FileChange]) -> None:
+    """Remove data files that no commit names, best effort.
+
+    Args:
+        target: The target that they were written to.
+        files: Their file changes.
+    """
+    for each in files:
+        # Each client library has its own exceptions.
+        with suppress(Exception):
+            place, path = target.access.open(below(target.location, each.path))
+            place.rm_file(path)
 
 
 def _copy(rows: pa.Table) -> pa.Table:

@@ -36,6 +36,7 @@ from ledger.model.errors import (
 from ledger.model.file_change import FileChange
 from ledger.rows.attempts import WriteAttempt
 from ledger.rows.row_columns import ColumnMatch
+from ledger.rows.row_commits import refuse_other_writers
 from ledger.rows.row_files import RowTarget, write_rows
 from ledger.state.layout import PartitionFilter
 from ledger.state.table import TableState
@@ -109,7 +110,7 @@ class WriteJob:
     def write(self, batches: Iterator[pa.RecordBatch], attempt: WriteAttempt) -> Any:
         """Write the rows of one task, and return its file changes."""
         clear_archive_importers()
-        return write_rows(evolve(self.target, folder=attempt.folder), _registered(attempt, batches))
+        return write_rows(evolve(self.target, folder=attempt.folder), attempt.registered(batches))
 
     def table(self) -> Table:
         """Return the table.
@@ -159,18 +160,6 @@ class WriteJob:
                 f"{self.options.table} was dropped while rows were written for it; nothing was "
                 "committed"
             ) from error
-
-
-def _registered(
-    attempt: WriteAttempt, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """Register an attempt before the first rows."""
-    is_registered = False
-    for batch in batches:
-        if batch.num_rows and not is_registered:
-            attempt.register()
-            is_registered = True
-        yield batch
 
 
 def _replace_partitions(
@@ -223,31 +212,6 @@ def _files_in_partitions(
         found = live_files_in_partition(handle.live, state, where, opened)
         gone |= dict.fromkeys(each.path for each in found)
     return list(gone)
-
-
-def refuse_other_writers(state: TableState, name: str) -> None:
-    """Reject tables whose files the ledger does not add.
-
-    Raises:
-        UnsupportedError: Rows are merged by key, or engines write the files.
-    """
-    if state.schema.primary_keys:
-        raise UnsupportedError(
-            f"{name} has the primary key {list(state.schema.primary_keys)}: its files are merged "
-            "by key, and this writer only adds files; write with an engine of the format, or drop "
-            "the key"
-        )
-    owner = state.owner
-    if owner.kind == "mirrored":
-        raise UnsupportedError(
-            f"{name} follows {state.origin.source}, whose engine writes its files; write there and "
-            "import what is new, or promote the table (lakeledger promote)"
-        )
-    if owner.kind == "served":
-        raise UnsupportedError(
-            f"{name} is served through the {owner.protocol} protocol, and engines write its files; "
-            "write through the server, or take the table back first (lakeledger serve-table --back)"
-        )
 
 
 class BatchRowWriter(DataSourceArrowWriter):
