@@ -36,6 +36,7 @@ FAMILIES: Final = {
     ),
     "Change data and refs": (
         "add-files",
+        "append",
         "overwrite",
         "delete-files",
         "tag",

@@ -11,7 +11,6 @@ from ledger.model.errors import InvalidInputError
 from ledger.model.messages import excerpt
 from ledger.model.schema import Schema
 from ledger.rows.python_values import python_array
-from ledger.rows.row_columns import row_error
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,7 +57,9 @@ def frame_batches(frame: Any, schema: Schema, table: str) -> Iterator[pa.RecordB
             if field is None or column.dtype != object:
                 arrays.append(_typed_array(column, field, table))
             else:
-                arrays.append(_object_array(column, field, wanted, table, start))
+                values = [None if _is_missing(each) else each for each in column]
+                arrow_type = wanted.field(field.name).type
+                arrays.append(python_array(values, field, arrow_type, table, start))
         yield pa.RecordBatch.from_arrays(arrays, names=list(frame.columns))
 
 
@@ -101,22 +102,6 @@ def _whole_numbers(array: pa.Array) -> pa.Array:
         return array.cast(pa.int64())
     except pa.ArrowException:
         return array
-
-
-def _object_array(
-    column: Any, field: t.DataField, wanted: pa.Schema, table: str, before: int
-) -> pa.Array:
-    arrow_type = wanted.field(field.name).type
-    values = [None if _is_missing(each) else each for each in column]
-    try:
-        return python_array(values, field, arrow_type, table)
-    except InvalidInputError as error:
-        for number, each in enumerate(values):
-            try:
-                python_array([each], field, arrow_type, table)
-            except InvalidInputError as found:
-                raise row_error(before + number, found) from found
-        raise error from None
 
 
 def _is_missing(value: object) -> bool:

@@ -352,7 +352,7 @@ def _offsets(values: Sequence[Any]) -> pa.Array:
 
 
 def python_array(
-    values: Sequence[Any], wanted: t.DataField, arrow_type: pa.DataType, table: str
+    values: Sequence[Any], wanted: t.DataField, arrow_type: pa.DataType, table: str, before: int
 ) -> pa.Array:
     """Return the Python values of one column as an array that `ColumnMatch` converts.
 
@@ -361,8 +361,18 @@ def python_array(
         wanted: The column.
         arrow_type: Its Arrow type.
         table: The table's full name, for messages.
+        before: Number of rows before them in the whole input, for messages.
 
     Raises:
-        InvalidInputError: A value is not of the column's class.
+        InvalidInputError: A value is not of the column's class; the message has the row's number.
     """
-    return _Values(table).array(values, wanted.type, arrow_type, wanted.name)
+    column = _Values(table)
+    try:
+        return column.array(values, wanted.type, arrow_type, wanted.name)
+    except InvalidInputError as error:
+        for number, each in enumerate(values):
+            try:
+                column.array([each], wanted.type, arrow_type, wanted.name)
+            except InvalidInputError as found:
+                raise row_error(before + number, found) from found
+        raise error from None

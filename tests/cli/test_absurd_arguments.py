@@ -31,6 +31,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "create": ("more",),
     "alter": (TABLE, "--add", "zip STRING"),
     "sql": (f"ALTER TABLE {TABLE} ADD COLUMN zip STRING",),
+    "append": (TABLE, "nothing.csv"),
     "add-files": (TABLE, "nothing.parquet"),
     "tag": (TABLE, "v1"),
     "branch": (TABLE, "audit"),

@@ -151,6 +151,8 @@ LINES = [
     Line(("alter", TABLE, "--add", "n INT"), other=("alter", TABLE, "--add", "m INT")),
     Line(("sql", f"ALTER TABLE {TABLE} ADD COLUMN n INT")),
     Line(("sql", f"ALTER TABLE {TABLE} RENAME TO shop.sales")),
+    Line(("append", TABLE, "a.parquet"), other=("append", TABLE, "c.parquet")),
+    Line(("append", TABLE, "a.parquet", "--branch", "audit"), file_goes),
     Line(("add-files", TABLE, "a.parquet"), other=("add-files", TABLE, "c.parquet")),
     Line(("add-files", TABLE, "a.parquet"), file_goes),
     Line(("add-files", TABLE, ".", "--branch", "audit"), another_file_comes),

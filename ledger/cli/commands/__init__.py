@@ -21,6 +21,7 @@ _COMMANDS = {
     "plan": ("commands.alter", "Show what alter would do with the same options; writes nothing."),
     "sql": ("commands.sql", "Query the history and tables with SQL, or run an ALTER TABLE statement."),
     "add-files": ("commands.files", "Register existing Parquet files as one snapshot; reads only their footers."),
+    "append": ("commands.rows", "Write the rows of files into a table as one snapshot."),
     "tag": ("commands.refs", "Create, replace or drop a tag; tagged snapshots survive expiry."),
     "branch": ("commands.refs", "Create, list, reset, fast-forward or drop a branch; commits to it do not change main."),
     "overwrite": ("commands.files", "Replace the live files of a table or of matching partitions."),

@@ -1,0 +1,222 @@
+"""The command `append`: rows of CSV, JSON lines and Parquet files."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+
+import ledger
+from ledger import Schema, Table
+from ledger.rows.file_rows import LONGEST_LINE
+from ledger.transforms import identity
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Run
+
+NAME = "shop.visits"
+COLUMNS = {
+    "id": "BIGINT",
+    "code": "STRING",
+    "day": "DATE",
+    "amount": "DECIMAL(10, 2)",
+    "ratio": "DOUBLE",
+    "small": "FLOAT",
+    "ok": "BOOLEAN",
+    "at": "TIMESTAMP(6)",
+    "seen": "TIMESTAMP_LTZ(6)",
+    "clock": "TIME(6)",
+    "raw": "BYTES",
+}
+ROW: dict[str, Any] = {
+    "id": 1,
+    "code": "007",
+    "day": dt.date(2026, 1, 31),
+    "amount": Decimal("12.50"),
+    "ratio": 0.1,
+    "small": 0.5,
+    "ok": True,
+    "at": dt.datetime(2026, 1, 31, 12, 30),  # noqa: DTZ001 - a local time
+    "seen": dt.datetime(2026, 1, 31, 10, 30, tzinfo=dt.UTC),
+    "clock": dt.time(12, 30),
+    "raw": b"\x00\xff",
+}
+TEXTS = {
+    "id": "1",
+    "code": "007",
+    "day": "2026-01-31",
+    "amount": "12.50",
+    "ratio": "0.1",
+    "small": "0.5",
+    "ok": "true",
+    "at": "2026-01-31T12:30:00",
+    "seen": "2026-01-31T12:30:00+02:00",
+    "clock": "12:30",
+    "raw": "AP8=",
+}
+Runner = Callable[..., Any]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> ledger.Ledger:
+    made = ledger.open(tmp_path / "lake", author="ada")
+    made.create_database("shop")
+    return made
+
+
+@pytest.fixture
+def table(lake: ledger.Ledger) -> Table:
+    schema = Schema.of(COLUMNS, options={"ledger.formats": "iceberg"})
+    return lake.create_table(NAME, schema, partition_spec=[identity("day")])
+
+
+@pytest.fixture
+def append(run: Run, tmp_path: Path) -> Runner:
+    """Return a function that writes a file, and runs `append` with it."""
+
+    def ran(name: str, content: str, *more: str) -> Any:
+        path = tmp_path / name
+        path.write_bytes(content.encode())
+        return run("append", NAME, path, *more, "--ledger", tmp_path / "lake")
+
+    return ran
+
+
+def lines(*rows: dict[str, Any]) -> str:
+    return "".join(f"{json.dumps(each)}\n" for each in rows)
+
+
+def test_csv_is_parsed_by_the_tables_types(table: Table, append: Runner) -> None:
+    empty = "," * (len(COLUMNS) - 1)
+    done = append("a.csv", f"{','.join(TEXTS)}\n{','.join(TEXTS.values())}\n{empty}\n")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("shop.visits version 1\n  snapshot 1: APPEND, +2 rows, +2 files, +")
+    expected = [ROW, {**dict.fromkeys(COLUMNS), "code": ""}]
+    found = table.to_arrow().to_pylist()
+    assert sorted(found, key=lambda row: row["id"] or 9) == expected
+
+
+def test_json_lines_are_parsed_by_the_tables_types(table: Table, append: Runner) -> None:
+    numbers = {"id": 1, "amount": 12.5, "ratio": 0.1, "small": 0.5, "ok": True}
+    rows = [{**TEXTS, **numbers}, {"id": 2.0, "amount": "1.25"}]
+    for name in ("a.jsonl", "b.ndjson"):
+        done = append(name, f"\n{lines(*rows)}\n")
+        assert (done.code, done.err) == (0, "")
+    found = sorted(table.to_arrow().to_pylist(), key=lambda row: row["id"])
+    second = {**dict.fromkeys(COLUMNS), "id": 2, "amount": Decimal("1.25")}
+    assert found == [ROW, ROW, second, second]
+
+
+def test_nested_json_is_matched_at_any_depth(lake: ledger.Ledger, append: Runner) -> None:
+    columns = {
+        "r": "ROW<a DATE, l ARRAY<ROW<x DECIMAL(5, 1)>>>",
+        "m": "MAP<INT, DATE>",
+        "n": "MAP<STRING, BIGINT>",
+    }
+    table = lake.create_table(NAME, columns)
+    row = {
+        "R": {"A": "2026-01-31", "l": [{"x": 0.1}, None]},
+        "m": {"7": "2026-01-31"},
+        "n": [["k", 1]],
+    }
+    assert append("a.jsonl", lines(row)).code == 0
+    day = dt.date(2026, 1, 31)
+    assert table.to_arrow().to_pylist() == [
+        {"r": {"a": day, "l": [{"x": Decimal("0.1")}, None]}, "m": [(7, day)], "n": [("k", 1)]}
+    ]
+
+
+def test_parquet_files_of_other_layouts_are_written_anew(
+    table: Table, run: Run, tmp_path: Path
+) -> None:
+    parquet.write_table(pa.table({"ID": pa.array([1, 2], pa.int32())}), tmp_path / "a.parquet")
+    csv.write_csv(pa.table({"id": [3]}), tmp_path / "b.CSV")
+    files = (tmp_path / "a.parquet", tmp_path / "b.CSV")
+    done = run("append", NAME, *files, "--ledger", tmp_path / "lake", "--output", "json")
+    assert done.code == 0
+    (event,) = done.document["events"]
+    assert (done.document["version"], event["deltaRecordCount"]) == (1, 3)
+    assert sorted(table.to_arrow()["id"].to_pylist()) == [1, 2, 3]
+    assert all(each.path.startswith("data/") for each in table.at().files)
+
+
+def test_a_branch_and_the_flags_of_a_commit_are_taken(table: Table, append: Runner) -> None:
+    append("a.csv", "id\n1\n")
+    table.create_branch("audit")
+    more = ("--branch", "audit", "--author", "bob", "--message", "why", "--commit-id", "monday")
+    first = append("b.csv", "id\n2\n", *more)
+    again = append("b.csv", "id\n2\n3\n", *more)
+    assert (first.code, again.code) == (0, 0)
+    assert "version 3, committed before; nothing was written now" in again.out
+    assert table.branch("audit").at().totals.record_count == 2
+    (entry,) = (each.transaction for each in table.entries(author="bob"))
+    assert (entry.id, entry.message) == ("monday", "why")
+    assert append("c.csv", "id\n2\n", *more).code == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            "a.csv",
+            "id\n1\nx\n",
+            "row 2 (counted from 1): column id of shop.visits is BIGINT, and 'x'",
+        ),
+        ("a.csv", "id\n1\n99999999999999999999\n", "row 2 (counted from 1): column id"),
+        ("a.csv", "code,day\na,2026-01-31\nb,yesterday\n", "write a date, such as 2026-01-31"),
+        ("a.csv", "id,amount\n1,1.234\n", "row 1 (counted from 1): column amount"),
+        ("a.csv", "id,ok\n1,maybe\n", "'maybe' is none; write true or false"),
+        ("a.csv", "id,at\n1,2026-01-31T12:00:00Z\n", "column at of shop.visits is TIMESTAMP(6)"),
+        ("a.csv", "id,seen\n1,2026-01-31T12:00:00\n", "write a time with its zone"),
+        ("a.csv", "id,nmae\n", "shop.visits has no column nmae"),
+        ("a.csv", "id,id\n1,2\n", "id and id of the rows both mean column id"),
+        ("a.csv", "id,code\n1\n", "Expected 2 columns, got 1"),
+        ("a.csv", "", "Empty CSV file"),
+        ("a.jsonl", '{"id": 1}\n\n{"id": "x"}\n', "row 2 (counted from 1): column id"),
+        ("a.jsonl", '{"id": 1}\n{"id": 1e999999999}\n', "row 2 (counted from 1): column id"),
+        ("a.jsonl", '{"id": 1', "row 1 (counted from 1): it is no JSON object"),
+        ("a.jsonl", "[1]\n", "row 1 (counted from 1): [1] is no JSON object of column names"),
+        ("a.jsonl", "[" * 100_000, "row 1 (counted from 1): it is no JSON object"),
+        ("a.jsonl", '{"code": 7}\n', "column code of shop.visits is STRING, and the value is 7"),
+        ("a.jsonl", '{"day": "x"}\n', "column day of shop.visits is DATE, and 'x' is none"),
+        ("a.jsonl", '{"idd": 1}\n', "shop.visits has no column idd"),
+        ("a.jsonl", "x" * (LONGEST_LINE + 1), "it has more than"),
+        ("a.parquet", "nothing", "a.parquet"),
+    ],
+    ids=lambda each: each[:40],
+)
+def test_what_does_not_fit_is_named_with_its_file_and_nothing_is_written(
+    table: Table, append: Runner, name: str, content: str, message: str
+) -> None:
+    failed = append(name, content)
+    assert (failed.code, failed.out) == (1, "")
+    said = " ".join(failed.err.split())
+    assert f"/{name}: " in said
+    assert message in said
+    assert table.state.version == 0
+    folder = Path(table.location.removeprefix("file://")) / "data"
+    assert [*folder.rglob("*.parquet")] == []
+
+
+def test_csv_has_no_nested_columns(lake: ledger.Ledger, append: Runner) -> None:
+    lake.create_table(NAME, {"id": "INT", "tags": "ARRAY<STRING>"})
+    assert append("a.csv", "id\n1\n").code == 0
+    failed = append("b.csv", "id,tags\n1,a\n")
+    assert "which a CSV file cannot hold; write JSON lines or Parquet" in " ".join(
+        failed.err.split()
+    )
+
+
+def test_texts_with_commas_quotes_and_line_breaks_are_kept(table: Table, append: Runner) -> None:
+    texts = ["a,b", 'say "x"', "two\nlines", " ü ", "NULL", "NaN"]
+    quoted = "".join('{},"{}"\n'.format(n, each.replace('"', '""')) for n, each in enumerate(texts))
+    assert append("a.csv", f"\ufeffid,code\n{quoted}").code == 0
+    found = sorted(table.to_arrow().to_pylist(), key=lambda row: row["id"])
+    assert [each["code"] for each in found] == texts
