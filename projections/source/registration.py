@@ -11,6 +11,7 @@ from ledger.table_handle import handle_of
 from projections.source.columns import Column, spark_ddl
 from projections.source.view import VIEWS
 from projections.spark_tasks import LedgerLocation, encode_storage_options
+from projections.statistics.executor_python import require_executor_python
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,11 +44,14 @@ def register(
         storage_options: Options of the ledger's storage client.
 
     Raises:
+        MissingDependencyError: Executors on this machine run another Python version than this
+            program, or one without lakeledger.
         AnalysisException: The ledger does not exist, or an argument is invalid; the message of
             lakeledger is in it.
     """
     from projections.source.data_source import LedgerDataSource
 
+    require_executor_python(spark)
     # Spark refuses to plan a source with filter pushdown while this is off, its default.
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(LedgerDataSource)

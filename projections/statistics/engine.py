@@ -12,6 +12,7 @@ from ledger.history.older import TableLog
 from ledger.model.errors import LedgerError, MissingDependencyError
 from ledger.table import Table
 from ledger.table_handle import handle_of
+from projections.statistics.executor_python import require_executor_python
 from projections.statistics.materialise import Engine as Keeping
 from projections.statistics.materialise import LocalEngine
 from projections.statistics.session import active_session, parallelism_of, spark_session
@@ -145,6 +146,7 @@ class Engines:
     def _start_or_reuse_session(self) -> SparkSession:
         active = active_session()
         if active is not None:
+            require_executor_python(active)
             return active
         self._notice("starting Spark ...")
         self._started = spark_session()

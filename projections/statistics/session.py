@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ledger.model.errors import MissingDependencyError, StoreError
 from ledger.model.extras import missing_extra_error
+from projections.statistics.executor_python import require_executor_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -95,7 +96,8 @@ def spark_session(*, class_archive: Path | None = None) -> SparkSession:
             does not fit this Java or Spark is ignored silently.
 
     Raises:
-        MissingDependencyError: pyspark, pandas or a Java of version 17 or newer is not installed.
+        MissingDependencyError: pyspark, pandas or a Java of version 17 or newer is not installed;
+            or the executors of the active session run another Python.
         StoreError: Java does not start.
     """
     # pyspark passes Arrow batches to Python only if pandas is installed, but does not require it.
@@ -107,6 +109,7 @@ def spark_session(*, class_archive: Path | None = None) -> SparkSession:
 
     active = active_session()
     if active is not None:
+        require_executor_python(active)
         return active
     require_java(os.environ)
     # Otherwise workers start the `python3` on PATH, which may be another version.
