@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import ledger
 from ledger import (
     AddColumn,
     CommitConflictError,
@@ -27,12 +28,14 @@ from ledger import (
 from ledger.decide.changes import Isolation
 from ledger.log.request import now_millis
 from ledger.stores import Durability, LocalStore, Store
+from ledger.table_handle import handle_of
 from ledger.transforms import identity
 from tests.faults import LosesAnswers, LosesRequests, RacesBefore
 from tests.history.test_orphans import Unlocked
 from tests.lakes import lake_on, no_time
 from tests.rows.test_failed_writes import entries_of, maintain
 from tests.rows.written import paths_in
+from tests.stores.servers.buckets import S3Server, root
 
 ROOT = Path(__file__).parents[2]
 DAY = 24 * 3_600_000
@@ -156,6 +159,21 @@ def test_files_of_a_commit_that_is_rejected_or_conflicts_are_removed(tmp_path: P
     with pytest.raises(TableDroppedError):
         opened(raced).append(ROWS)
     assert paths_in(table) == []
+
+
+def test_rows_are_committed_and_removed_on_an_object_store(
+    seaweedfs: S3Server, tmp_path: Path
+) -> None:
+    lake = ledger.open(root(seaweedfs, f"appended-{tmp_path.name}"), seaweedfs.options)
+    lake.create_database("shop")
+    table = lake.create_table(NAME, {"id": "BIGINT", "day": "STRING"}, partition_spec=["day"])
+    table.append([{"id": 1, "day": "a"}, {"id": 2, "day": "b"}])
+    with pytest.raises(CommitConflictError):
+        table.append([{"id": 3, "day": "c"}], expect_version=0)
+    table.overwrite([{"id": 4, "day": "b"}], where={"day": "b"})
+    assert sorted(table.to_arrow()["id"].to_pylist()) == [1, 4]
+    store = handle_of(table).log.store
+    assert len([each for each in store.keys("shop.db/orders/data") if "parquet" in each]) == 3
 
 
 def test_a_stream_that_breaks_leaves_nothing_and_its_error_is_raised(tmp_path: Path) -> None:
