@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -173,10 +174,29 @@ def test_what_is_no_schema_is_refused_by_name(given: Any) -> None:
         lake.create_table("db.t", given)
 
 
-def test_nanoseconds_of_a_frame_are_refused_with_the_ways_out() -> None:
+@pytest.mark.parametrize("zone", [None, "Europe/Oslo"])
+def test_times_of_a_pandas_frame_become_microseconds_and_finer_ones_are_refused(
+    tmp_path: Path, zone: str | None
+) -> None:
+    lake = ledger.open(tmp_path)
+    lake.create_database("db")
+    times = pd.to_datetime(["2026-01-01T12:34:56.123456", None]).tz_localize(zone)
+    frame = pd.DataFrame({"at": times.astype(f"datetime64[ns, {zone}]" if zone else "M8[ns]")})
+
+    table = lake.create_table("db.t", frame, append=True)
+
+    kind = "TIMESTAMP(6)" if zone is None else "TIMESTAMP(6) WITH LOCAL TIME ZONE"
+    assert format_type(table.schema.fields[0].type) == kind
+    read = table.to_pandas()["at"]
+    assert read.equals(frame["at"].astype(read.dtype))
+    with pytest.raises(InvalidInputError, match=r"column at"):
+        table.append(frame + pd.Timedelta(1, "ns"))
+
+
+def test_nanoseconds_of_arrow_are_refused_with_the_ways_out() -> None:
     lake = lake_on(memory())
     lake.create_database("db")
-    frame = pd.DataFrame({"at": pd.to_datetime(["2026-01-01"]).astype("datetime64[ns]")})
+    frame = pa.schema([("at", pa.timestamp("ns"))])
 
     with pytest.raises(
         ledger.FormatError, match=r"set format-version=3, or take TIMESTAMP\(6\), or leave"

@@ -169,7 +169,8 @@ def is_pandas_frame(given: object) -> bool:
 def to_arrow_schema(given: Any) -> pa.Schema:
     """Return the Arrow schema of a schema or frame of Arrow, pandas, Polars or PyIceberg.
 
-    The index of a pandas frame is no column. Nothing is read from a RecordBatchReader.
+    The index of a pandas frame is no column, and its times have microseconds: pandas counts in
+    nanoseconds unless it is told otherwise. Nothing is read from a RecordBatchReader.
 
     Raises:
         InvalidInputError: The value does not return an Arrow schema.
@@ -181,7 +182,8 @@ def to_arrow_schema(given: Any) -> pa.Schema:
     if isinstance(given, pa.RecordBatchReader):
         return given.schema
     if is_pandas_frame(given):
-        return pa.Schema.from_pandas(given, preserve_index=False)
+        found = pa.Schema.from_pandas(given, preserve_index=False)
+        return pa.schema([each.with_type(_in_microseconds(each.type)) for each in found])
     if hasattr(given, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(given).schema
     if hasattr(given, "__arrow_c_schema__"):
@@ -192,6 +194,13 @@ def to_arrow_schema(given: Any) -> pa.Schema:
             f"schema={excerpt(given)} does not return an Arrow schema; give the schema itself"
         )
     return found
+
+
+def _in_microseconds(kind: Any) -> Any:
+    import pyarrow as pa
+
+    is_finer = pa.types.is_timestamp(kind) and kind.unit == "ns"
+    return pa.timestamp("us", kind.tz) if is_finer else kind
 
 
 class _ArrowTypePosition(Struct, frozen=True):
