@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from types import FunctionType, MemberDescriptorType, ModuleType
@@ -286,3 +287,48 @@ def test_whatever_a_user_calls_has_an_example_that_runs(held: type | ModuleType)
     data = {name for name, each in public.items() if isinstance(each, MemberDescriptorType)}
 
     assert public.keys() - with_examples - data == set()
+
+
+NEEDED = {
+    r"^from pyiceberg|lakeledger head|to_arrow\(|to_pandas\(|\.head\(": "iceberg",
+    r"^(?:from|import) deltalake": "deltalake",
+    r"^(?:from|import) pypaimon": "pypaimon",
+    r"^(?:from|import) pyspark": "spark",
+    r"^(?:from|import) duckdb|lakeledger sql \"(?:SELECT|WITH|FROM)": "duckdb",
+    r"^(?:from|import) polars|to_polars\(": "polars",
+    r"^(?:from|import) opentelemetry": "otel",
+    r"lakeledger (?:serve|ui)(?![\w-])": "serve",
+    r"lakeledger report\b|\.report\(": "report",
+}
+"""What a block uses, and the extra or the package that brings it."""
+INSTALLED = re.compile(r"pip install (?P<what>.+)")
+
+
+@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda each: each.stem)
+def test_a_guide_says_what_to_install_for_its_blocks(page: Path) -> None:
+    if page.stem in {"api", "python-api", "command-line"}:
+        pytest.skip("a reference: its examples are of every extra")
+    text = page.read_text()
+    code = "\n".join(each.body for each in blocks(page))
+    said = " ".join(each["what"] for each in INSTALLED.finditer(text))
+
+    missing = [
+        name
+        for pattern, name in NEEDED.items()
+        if re.search(pattern, code, re.MULTILINE) and not re.search(rf"\b{name}\b", said)
+    ]
+
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda each: each.stem)
+def test_what_a_guide_installs_works_in_a_checkout(page: Path) -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    said = [each["what"] for each in INSTALLED.finditer(page.read_text())]
+    named = [extra for each in said for extra in re.findall(r"\.\[([\w,]+)\]", each)]
+
+    # No index has the package yet.
+    assert [each for each in said if "lakeledger[" in each] == []
+    assert {one for each in named for one in each.split(",")} <= extras.keys()
