@@ -159,6 +159,20 @@ def test_every_page_is_linked_from_the_first() -> None:
     assert [each.name for each in PAGES if f"ledger/docs/{each.name}" not in first] == []
 
 
+@pytest.mark.parametrize(
+    ("file", "says"),
+    [
+        ("LICENSE", "Apache License"),
+        ("docs/security.md", "## Report a vulnerability"),
+        ("docs/contributing.md", "## Release"),
+        ("docs/index.md", "{toctree}"),
+    ],
+)
+def test_the_first_page_leads_to_what_a_project_owes_its_users(file: str, says: str) -> None:
+    assert f"(ledger/{file}" in README.read_text()
+    assert says in (ROOT / "ledger" / file).read_text()
+
+
 def test_the_limits_of_readers_are_those_that_plans_warn_of() -> None:
     page = (ROOT / "ledger" / "docs" / "readers.md").read_text()
     for limits in (iceberg.LIMITS, delta.LIMITS):
@@ -194,14 +208,14 @@ def test_contributors_are_sent_to_files_that_there_are() -> None:
 
 
 DECISIONS = ROOT / "ledger" / "DECISIONS.md"
-RECORD = re.compile(r"^## (\d+)\. ", re.MULTILINE)
+RECORD = re.compile(r"^### (\d+)\. ", re.MULTILINE)
 CITED_RECORD = re.compile(
     r"\b(?:decisions?|decision records?|DECISIONS\.md\S*|record) #?(\d+)\b", re.IGNORECASE
 )
 
 
 def test_decision_records_are_numbered_from_one_without_gaps() -> None:
-    headings = re.findall(r"^## .*", DECISIONS.read_text(), re.MULTILINE)
+    headings = re.findall(r"^### .*", DECISIONS.read_text(), re.MULTILINE)
     numbers = [int(each) for each in RECORD.findall(DECISIONS.read_text())]
 
     assert sorted(numbers) == list(range(1, len(headings) + 1))

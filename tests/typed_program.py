@@ -184,6 +184,37 @@ def commit_files(table: Table, folder: Path) -> None:
     table.delete_files(["d.parquet"])
 
 
+def append_rows(lake: Ledger) -> Table:
+    """Create a table of rows, and append and overwrite rows of each kind."""
+    rows: list[dict[str, object]] = [{"id": 1, "city": "Oslo"}, {"id": 2, "city": None}]
+    towns = lake.create_table("shop.towns", rows, append=True, message="the first two")
+    arrow = pa.table({"id": [3], "city": ["Rome"]})
+    for data in (arrow, arrow.to_batches()[0], arrow.to_reader()):
+        towns.append(data)
+    towns.append(pd.DataFrame({"id": [4]}), commit_id="monday")
+    towns.append(pl.DataFrame({"id": [5]}))
+    towns.append(each for each in [{"id": 6}])
+    towns.overwrite(rows, where={}, author="bob")
+    towns.branch("audit").create()
+    towns.branch("audit").append([{"id": 7}])
+    return towns
+
+
+def read_rows(towns: Table) -> None:
+    """Read rows at each kind of instant, into each library."""
+    for instant in (0, -1, "HEAD~1", "branch:audit", "now", datetime(9999, 1, 1, tzinfo=UTC)):
+        assert towns.at(instant).version <= towns.state.version
+    assert pa.table(towns.at()).num_rows == pl.DataFrame(towns.at()).height == 2
+    reader: pa.RecordBatchReader = towns.at().to_arrow_batch_reader("id > 1", columns=["id"])
+    assert reader.read_all().num_rows == 1
+    assert towns.at("HEAD").to_polars().height == len(towns.to_pandas())
+    towns.alter([SetOption("a", "b")])
+    towns.undo("HEAD", message="not needed")
+    assert [*towns.entries(since="15m ago", until="9999-12-31")]
+    towns.diff("version:0", towns.at("now"))
+    assert towns.plan_restore("HEAD").changes == ()
+
+
 def _added(path: str) -> FileChange:
     return FileChange(
         path=path, partition=[], record_count=1, file_size_in_bytes=9, extra_files=["x"], spec_id=0
@@ -212,3 +243,4 @@ def main(folder: Path) -> None:
     alter_table(table)
     commit_files(table, folder)
     read_history(table)
+    read_rows(append_rows(lake))

@@ -64,7 +64,7 @@ def _append_help_texts(_: Sphinx, page: str, source: list[str]) -> None:
 def _help_section(commands: App, words: list[str]) -> str:
     """Return a section with the help text of a command, and of those of its group."""
     printed = StringIO()
-    commands.help_print(words, console=Console(file=printed, width=100, color_system=None))
+    commands.help_print(words, console=Console(file=printed, width=88, color_system=None))
     section = f"\n{'#' * (len(words) + 1)} {' '.join(words)}\n\n```text\n{printed.getvalue()}```\n"
     group = commands[words[0]] if len(words) == 1 else None
     inside = () if group is None else [each for each in group if not each.startswith("-")]
