@@ -562,10 +562,11 @@ class Ledger:
             "sort_order": sort_order,
         }
         name = Identifier.parse(identifier)
-        created = create_table_of(
-            self._existing, name, schema, layout, location, commit, is_filled=append
+        return Table(
+            create_table_of(
+                self._existing, name, schema, layout, location, commit, is_filled=append
+            )
         )
-        return Table(created)
 
     @validate_arguments(tables=its.by_name)
     def create_tables(

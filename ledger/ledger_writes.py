@@ -171,11 +171,12 @@ def create_table_of(  # noqa: PLR0913 - the arguments of the call
             "then append"
         )
     wanted = new_table(as_schema(given), **layout)
-    table = create_table(handle, name, wanted, location, commit)
-    if is_filled and rows is not None:
-        from ledger.rows.row_commits import append_to_created
+    if rows is None or not is_filled:
+        return create_table(handle, name, wanted, location, commit)
+    from ledger.rows.row_commits import append_to_created
 
-        append_to_created(table, rows, commit)
+    table = create_table(handle, name, wanted, location, commit)
+    append_to_created(table, rows, commit)
     return table
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import islice
@@ -25,6 +24,8 @@ from ledger.model.types import DataType, DecimalType
 from ledger.stores.object_errors import reading
 
 if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
     import pyarrow as pa
     from fsspec import AbstractFileSystem
 
@@ -60,7 +61,7 @@ def read_footers(
     """
     known = infos or {}
     footers: list[Footer] = []
-    with ThreadPoolExecutor(max_workers=_WORKERS, thread_name_prefix="footers") as pool:
+    with _pool() as pool:
 
         def read(path: str) -> Footer:
             return read_footer(path, filesystem=filesystem, info=known.get(path))
@@ -102,7 +103,7 @@ def existing_footers(
             return None
 
     left = iter(names)
-    with ThreadPoolExecutor(max_workers=_WORKERS, thread_name_prefix="footers") as pool:
+    with _pool() as pool:
         # In chunks, so that a caller which stops early waits for few files.
         while some := list(islice(left, _CHUNK)):
             yield from filter(None, pool.map(read, some))
@@ -307,3 +308,11 @@ def _comparable_statistic(raw: Any, data_type: DataType) -> Any:
     if isinstance(data_type, DecimalType) and isinstance(raw, bytes):
         return int.from_bytes(raw, "big", signed=True)
     return raw
+
+
+def _pool() -> ThreadPoolExecutor:
+    # Once the main thread has ended, the module cannot be imported any more, and other threads may
+    # still append files.
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(max_workers=_WORKERS, thread_name_prefix="footers")

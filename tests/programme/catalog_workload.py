@@ -24,6 +24,7 @@ from ledger import (
     NotFoundError,
     Schema,
     SetOption,
+    StoreError,
     Table,
     UpgradeRequiredError,
     ViewSchema,
@@ -127,9 +128,11 @@ class CatalogWriter:
         if self.lake is None or self.opened_in != generation:
             self.lake, self.opened_in, self.held = None, generation, []
             try:
-                self.lake = self.machine.fresh_lake()
-            except OSError:
+                lake = self.machine.fresh_lake()
+                lake.init()
+            except (OSError, StoreError):
                 return None
+            self.lake = lake
         return self.lake
 
     def _look(self, lake: Ledger) -> None:
