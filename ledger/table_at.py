@@ -12,7 +12,7 @@ from ledger.model import arguments as its
 from ledger.model.arguments import path_texts, validate_arguments
 from ledger.model.arrow_stream import ArrowStream
 from ledger.model.errors import InvalidInputError
-from ledger.model.extras import missing_extra_error
+from ledger.model.extras import missing_extra_error, require_pandas
 from ledger.model.file_change import FileChange
 from ledger.model.instant import (
     SnapshotInstant,
@@ -207,10 +207,16 @@ class TableAt:
     def to_pandas(self, where: Filter = None, columns: Iterable[str] | None = None) -> pd.DataFrame:
         """Read the rows into a pandas DataFrame; arguments as for `to_arrow`.
 
+        Whole numbers with NULL become floats, as pandas does it; `to_arrow` keeps them exact.
+
+        Raises:
+            MissingDependencyError: pandas or PyIceberg is not installed.
+
         Example:
             >>> orders.at().to_pandas()["id"].sum()
             np.int64(3)
         """
+        require_pandas()
         return self.to_arrow(where, columns).to_pandas()
 
     @validate_arguments(columns=its.paths.or_none())

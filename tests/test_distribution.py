@@ -17,7 +17,18 @@ from tests.programs import ROOT, run
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 VERSION = PROJECT["version"]
-DATA = {".css", ".jinja", ".json", ".md", ".parquet", ".properties", ".py", ".svg", ".typed"}
+DATA = {
+    ".css",
+    ".html",
+    ".jinja",
+    ".json",
+    ".md",
+    ".parquet",
+    ".properties",
+    ".py",
+    ".svg",
+    ".typed",
+}
 """Kinds of files in the wheel, besides the licence."""
 
 

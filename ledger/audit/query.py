@@ -103,7 +103,7 @@ class _Query:
         for name, rows in self.views.items():
             connection.register(name, evolve(rows, make=partial(self._rows_of, rows)))
         with self._errors([each for each in self.views if each in named]):
-            reader = connection.execute(self.statement).to_arrow_reader(_BATCH_ROWS)
+            reader = connection.sql(self.statement).to_arrow_reader(_BATCH_ROWS)
         for name, count in Counter(reader.schema.names).items():
             if count > 1:
                 raise InvalidInputError(
@@ -168,10 +168,10 @@ def _tables_named_in(connection: duckdb.DuckDBPyConnection, statement: str) -> f
             may do more.
     """
     _check_text(statement)
-    found = connection.execute("SELECT json_serialize_sql(?)", [statement]).fetchone()
-    assert found is not None  # noqa: S101 - one row
+    # Read to its end: from DuckDB 2 on, a connection with a result in progress takes no statement.
+    ((serialized,),) = connection.execute("SELECT json_serialize_sql(?)", [statement]).fetchall()
     try:
-        parsed = json.loads(found[0])
+        parsed = json.loads(serialized)
     except RecursionError as error:
         raise InvalidInputError(
             f"{excerpt(statement)} is nested too deeply; simplify it"

@@ -17,6 +17,7 @@ from attrs import frozen
 from ledger.audit.blame import Blame, flatten_blames
 from ledger.audit.entries import Entry
 from ledger.decide.operations import in_words
+from ledger.model.extras import require_pandas
 from ledger.model.messages import first_few, html_table
 from ledger.model.names import quote_path
 
@@ -66,7 +67,12 @@ class Rows:
         return pa.Table.from_batches(self._arrow_batches(), schema=self._arrow_schema())
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return the rows as a DataFrame, with times in UTC and nullable integers."""
+        """Return the rows as a DataFrame, with times in UTC and nullable integers.
+
+        Raises:
+            MissingDependencyError: pandas is not installed.
+        """
+        require_pandas()
         import pandas as pd
         import pyarrow as pa
 

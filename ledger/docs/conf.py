@@ -43,7 +43,8 @@ highlight_language = "python"
 
 html_theme = "furo"
 html_title = f"lakeledger {version}"
-html_static_path = ["diagrams"]
+# The first page of the folder leads to the one of the documentation.
+html_extra_path = ["root"]
 html_copy_source = False
 html_show_sourcelink = False
 html_last_updated_fmt = None

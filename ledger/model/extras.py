@@ -25,6 +25,18 @@ def missing_extra_error(problem: str, extra: str) -> MissingDependencyError:
     return MissingDependencyError(f"{problem}: {install_command(extra)}")
 
 
+def require_pandas() -> None:
+    """Raise unless pandas is installed, which Arrow would miss without a word about extras.
+
+    Raises:
+        MissingDependencyError: It is not installed.
+    """
+    try:
+        import pandas as pd  # noqa: F401 - whether it is there
+    except ImportError as error:
+        raise missing_extra_error("to_pandas needs pandas", "pandas") from error
+
+
 def install_command(extra: str) -> str:
     """Return the pip command that installs an extra from where this package was installed.
 

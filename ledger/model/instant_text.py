@@ -6,7 +6,7 @@
 | `7`, `version:7` | the state right after commit 7 |
 | `-3`, `HEAD~3` | 3 commits before the newest; `HEAD~` and `HEAD^` are one before |
 | `tag:v1`, `snapshot:12`, `branch:audit` | a tagged snapshot, a snapshot, a branch's newest state |
-| `2013-01-31`, `2013-01-31T12:00:00Z` | the state at a time in ISO 8601; of a date, its end |
+| `2013-01-31`, `2013-01-31T12:00:00Z` | the state at the end of a day or second, in ISO 8601 |
 | `yesterday`, `15m ago`, `12h`, `30 days ago`, `2w` | the state at a time before now |
 | `1356998400000`, `timestamp:...` | the state at a Unix time in milliseconds, or at any time |
 
@@ -137,13 +137,14 @@ def parse_time(
     Args:
         given: A text of the grammar above, Unix milliseconds, or a datetime with a time zone.
         now_millis: The current time, Unix milliseconds.
-        date: The moment that a date without a time of day means: the day's begin or its end.
+        date: The moment that a date without a time of day means, the day's begin or its end; and a
+            time without a fraction, its second's.
 
     Raises:
         InvalidInputError: The text is no time, or a datetime has no time zone.
 
     Example:
-        >>> parse_time("2013-01-31T12:00:00Z", 0), parse_time("2h ago", 7_200_001)
+        >>> parse_time("2013-01-31T12:00:00.000Z", 0), parse_time("2h ago", 7_200_001)
         (1359633600000, 1)
     """
     if not isinstance(given, str):
@@ -156,8 +157,11 @@ def parse_time(
         return millis(now_millis - passed // timedelta(milliseconds=1))
     try:
         read = parse_iso_datetime(given)
-        if len(given) == _DATE_LENGTH and date == "end":
+        if date == "end" and len(given) == _DATE_LENGTH:
             read += timedelta(days=1, milliseconds=-1)
+        elif date == "end" and "." not in given and "," not in given:
+            # A log shows seconds: the commit of a time that is copied from it is included.
+            read += timedelta(milliseconds=999)
         return millis(read if read.tzinfo is not None else read.astimezone())
     except (ValueError, OverflowError) as error:
         raise InvalidInputError(f"{excerpt(given)} is not a time; write {TIMES}") from error

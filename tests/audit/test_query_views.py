@@ -253,7 +253,7 @@ def test_the_guide_lists_every_view_and_column() -> None:
         ),
         ("SELECT version, version FROM log", "2 columns of the result are called version"),
         ("SELECT identifier::INT FROM log", "Could not convert string"),
-        ("SELECT ?", "Values were not provided"),
+        ("SELECT ?", "fails"),
         ("SELECT " + "+".join("1" * 2000), "Max expression depth limit"),
         ("SELECT '" + "x" * 1_000_000 + "'", "a query has at most 1000000"),
         ("SELECT \ud800", "half a surrogate pair is no character"),
@@ -366,4 +366,4 @@ def test_without_duckdb_the_message_says_which_extra_has_it(
 
 def test_other_connections_of_duckdb_keep_their_settings(one: Ledger) -> None:
     one.query("FROM log")
-    assert duckdb.sql("SELECT current_setting('enable_external_access')").fetchone() == (True,)
+    assert duckdb.sql("SELECT current_setting('enable_external_access')").fetchall() == [(True,)]

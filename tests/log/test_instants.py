@@ -17,10 +17,11 @@ import ledger
 from ledger import AddColumn, FileChange, InvalidInputError, NotFoundError, SetOption, Table
 from ledger.cli import main
 from ledger.model.instant_text import parse_instant, parse_time
+from ledger.model.messages import moment
 from projections.source.bounds import Bounds
 from projections.source.read_options import ReadOptions
 from projections.source.span_planning import spans
-from tests.lakes import START_MILLIS
+from tests.lakes import START_MILLIS, lake_on, memory, orders
 
 HOUR = 3_600_000
 NOW = START_MILLIS + 100 * HOUR
@@ -122,7 +123,7 @@ def test_a_branch_is_named_in_the_same_way(tmp_path: Path) -> None:
 )
 def test_a_time_ago_is_counted_from_the_handle_s_clock(text: str, ago: int) -> None:
     assert parse_time(text, NOW) == NOW - ago
-    assert parse_time(iso(NOW - ago), NOW) == NOW - ago
+    assert parse_time(f"{iso(NOW - ago)[:19]}.000Z", NOW) == NOW - ago
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/St_Johns", "Asia/Kolkata"])
@@ -138,8 +139,19 @@ def test_a_time_without_a_zone_is_local_and_a_date_has_a_begin_and_an_end(
     finally:
         monkeypatch.undo()
         time.tzset()
-    assert noon == local.timestamp() * 1000
-    assert (noon - begin, end - noon) == (12 * HOUR, 12 * HOUR - 1)
+    assert noon == local.timestamp() * 1000 + 999
+    assert (noon - begin, end - noon) == (12 * HOUR + 999, 12 * HOUR - 1000)
+
+
+def test_a_time_that_is_copied_from_a_log_includes_its_commit() -> None:
+    moments = iter(range(START_MILLIS + 1, START_MILLIS + 10**6, 1234))
+    table = orders(lake_on(memory(), lambda: next(moments)))
+    table.alter([SetOption("k", "1")])
+    for entry in table.entries():
+        shown = moment(entry.commit.time_millis)
+        assert len(shown) == len("2013-01-31 12:00:00")
+        assert table.at(f"{shown}Z").version == entry.version
+        assert next(table.entries(until=f"{shown}Z")).version == entry.version
 
 
 def test_history_takes_the_same_times(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def test_options_are_read_in_any_case() -> None:
 
 def test_a_timestamp_is_milliseconds_or_iso_with_a_zone() -> None:
     given = {"path": "/lake", "table": "*"}
-    for text in (str(MILLIS), "2024-01-01T00:00:00Z", "2024-01-01T01:00:00+01:00"):
+    for text in (str(MILLIS), "2024-01-01T00:00:00.000Z", "2024-01-01T01:00:00.0+01:00"):
         assert ReadOptions.of({**given, "timestamp": text}).instant == TimestampInstant(MILLIS)
 
 
