@@ -58,6 +58,12 @@ def test_a_log_is_filtered(changed: Run, words: tuple[str, ...], wanted: list[in
     assert versions(changed("log", TABLE, *words, "--output", "json")) == wanted
 
 
+def test_a_log_without_a_match_says_so(changed: Run) -> None:
+    found = changed("log", TABLE, "--author", "nobody")
+    assert (found.code, found.out.strip()) == (0, "")
+    assert "no commit matches; `lakeledger log --help` lists the filters" in found.err
+
+
 def test_a_log_continues_where_it_ended(changed: Run) -> None:
     first = changed("log", TABLE, "--limit", "4", "--output", "json")
     assert "--before 2" in first.err

@@ -203,6 +203,8 @@ def log(  # noqa: PLR0913 - each is an option
             _print_new_commits(streams, sources, heads, wanted, shown)
         return
     shown.print(newest)
+    if not newest:
+        place.screen.notice("no commit matches; `lakeledger log --help` lists the filters")
     if next(commits, None) is not None:
         # Versions are of one log.
         oldest, more = f"--before {newest[-1].commit.version}", f"--limit {2 * limit}"
