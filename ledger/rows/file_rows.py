@@ -7,6 +7,9 @@ that `007` stays a text in a text column; none is inferred.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from shutil import copyfileobj
+from tempfile import NamedTemporaryFile
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -21,7 +24,7 @@ from ledger.rows.json_values import parse_text, python_row
 from ledger.rows.python_values import ROWS_A_BATCH, DictRows, python_array
 from ledger.rows.row_columns import ColumnMatch, match_names, row_error
 from ledger.rows.row_input import RowInput
-from ledger.stores.file_access import open_location
+from ledger.stores.file_access import local_file, open_location
 from ledger.stores.object_errors import reading
 
 if TYPE_CHECKING:
@@ -94,7 +97,8 @@ class _FileRows:
                     match = ColumnMatch.of(batch.schema, self.schema, self.table)
                     yield from match.convert(batch, before).to_batches()
                     before += batch.num_rows
-        except (InvalidInputError, pa.ArrowException) as error:
+        except (ValueError, InvalidInputError, pa.ArrowException) as error:
+            # A client raises ValueError if its server cannot return parts of files.
             raise InvalidInputError(f"{self.path}: {error}") from error
 
 
@@ -105,19 +109,40 @@ def _csv_batches(file: _FileRows, stream: IO[bytes]) -> Iterator[pa.RecordBatch]
 
     options = csv.ReadOptions(use_threads=False, block_size=_CSV_BLOCK)
     parsing = csv.ParseOptions(newlines_in_values=True)
-    names = csv.open_csv(stream, options, parsing).schema.names
-    stream.seek(0)
-    fields = _csv_fields(file, names)
-    texts = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
     types = file.schema.to_arrow()
     before = 0
-    for batch in csv.open_csv(stream, options, parsing, texts):
-        arrays = [
-            _TextColumn(field, types.field(field.name).type, file.table).convert(column, before)
-            for field, column in zip(fields, batch.columns, strict=True)
-        ]
-        yield pa.RecordBatch.from_arrays(arrays, names=[each.name for each in fields])
-        before += batch.num_rows
+    with _native_path(file.path, stream) as path:
+        try:
+            names = csv.open_csv(path, options, parsing).schema.names
+        except UnicodeDecodeError as error:
+            raise InvalidInputError("the names in its first line are not in UTF-8") from error
+        fields = _csv_fields(file, names)
+        texts = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
+        for batch in csv.open_csv(path, options, parsing, texts):
+            arrays = [
+                _TextColumn(field, types.field(field.name).type, file.table).convert(column, before)
+                for field, column in zip(fields, batch.columns, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, names=[each.name for each in fields])
+            before += batch.num_rows
+
+
+@contextmanager
+def _native_path(path: str, stream: IO[bytes]) -> Iterator[str]:
+    """Yield the path of a local file with the bytes of a stream: a copy unless it is local.
+
+    Arrow reads CSV ahead in a thread. On a stream of Python two readers would take each other's
+    blocks, and a thread that still reads while Python exits aborts the process.
+    """
+    local = local_file(path)
+    if local is not None:
+        yield local
+        return
+    with NamedTemporaryFile(prefix="lakeledger-", suffix=".csv") as copy:
+        with reading(path):
+            copyfileobj(stream, copy, _CSV_BLOCK)
+        copy.flush()
+        yield copy.name
 
 
 def _csv_fields(file: _FileRows, names: list[str]) -> list[t.DataField]:
@@ -152,7 +177,8 @@ class _TextColumn:
         if isinstance(self.field.type, t.CharType | t.VarCharType):
             return texts
         values = pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
-        if not isinstance(self.field.type, _ARROW_PARSES):
+        is_plain = pc.all(pc.match_substring_regex(values, _PLAIN), min_count=0).as_py()
+        if not isinstance(self.field.type, _ARROW_PARSES) or not is_plain:
             return self._parsed(values, before)
         try:
             return values.cast(self.arrow_type)
@@ -187,7 +213,14 @@ _ARROW_PARSES: Final = (
     | t.DateType
     | t.DecimalType
 )
-"""Types whose texts Arrow parses as `parse_text` does, and faster."""
+"""Types whose plain texts Arrow parses as `parse_text` does, and faster."""
+
+_PLAIN: Final = r"^([0-9]{4}-[0-9]{2}-[0-9]{2}|[+-]?[0-9]{1,50}([.][0-9]{0,50})?)$"
+"""Dates and numbers without an exponent.
+
+Arrow also reads `0x10` as 16 and `1e400` as infinity, and an exponent such as that of `1e-99999999`
+ends the process.
+"""
 
 
 def _json_batches(file: _FileRows, stream: IO[bytes]) -> Iterator[pa.RecordBatch]:

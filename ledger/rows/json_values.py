@@ -10,6 +10,7 @@ from base64 import b64decode
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
 from decimal import Decimal, InvalidOperation
+from math import isfinite, isinf
 from typing import Any, Final
 from uuid import UUID
 
@@ -68,7 +69,7 @@ def _value(value: Any, wanted: t.DataType, table: str, path: str) -> Any:
 
 def _atom(value: Any, wanted: t.DataType, table: str, path: str) -> Any:
     match wanted, value:
-        case ((t.FloatType() | t.DoubleType()), Decimal()):
+        case ((t.FloatType() | t.DoubleType()), Decimal()) if isfinite(float(value)):
             return float(value)
         case _, Decimal() if wanted.root in _INTEGERS and _is_whole(value):
             return int(value)
@@ -167,7 +168,17 @@ def _integer(text: str) -> int:
 def _float(text: str) -> float:
     if "_" in text or text != text.strip():
         raise ValueError(text)
-    return float(text)
+    found = float(text)
+    if isinf(found) and "inf" not in text.lower():
+        # It is larger than any number of 64 bits.
+        raise ValueError(text)
+    return found
+
+
+def _decimal(text: str) -> Decimal:
+    if "_" in text or text != text.strip():
+        raise ValueError(text)
+    return Decimal(text)
 
 
 def _text(text: str) -> str:
@@ -187,7 +198,7 @@ _PARSERS: Final[Mapping[str, tuple[Callable[[str], Any], str]]] = {
     "FLOAT": _FRACTION,
     "DOUBLE": _FRACTION,
     "BOOLEAN": (_boolean, "true or false"),
-    "DECIMAL": (Decimal, "a number, such as 12.50"),
+    "DECIMAL": (_decimal, "a number, such as 12.50"),
     "CHAR": (_text, "a text"),
     "VARCHAR": (_text, "a text"),
     "BINARY": _BASE64,

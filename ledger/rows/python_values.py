@@ -272,6 +272,9 @@ _PAIR: Final = 2
 _LARGEST_FLOAT: Final = (2 - 2**-23) * 2.0**127
 """Largest value of 32 bits."""
 
+_LARGEST_EXPONENT: Final = 1_000
+"""Exponent of a Decimal, to either side, beyond which no DECIMAL holds it."""
+
 
 def _is_of_numpy(value: object) -> bool:
     return type(value).__module__ == "numpy"
@@ -280,8 +283,6 @@ def _is_of_numpy(value: object) -> bool:
 def _is_exactly(value: Any, wanted: t.DataType) -> bool:
     """Return whether a value is of a class for its type, not of a subclass with another meaning."""
     match wanted:
-        case t.BooleanType():
-            return True
         case t.DateType():
             return not isinstance(value, datetime)
         case t.LocalZonedTimestampType():
@@ -289,11 +290,17 @@ def _is_exactly(value: Any, wanted: t.DataType) -> bool:
         case t.TimeType():
             return value.tzinfo is None
         case t.FloatType():
-            # A larger value would become infinity.
-            is_small = not isfinite(value) or abs(value) <= _LARGEST_FLOAT
+            # A larger value would become infinity; an int may be larger than any float.
+            is_small = abs(value) <= _LARGEST_FLOAT or not (
+                isinstance(value, int) or isfinite(value)
+            )
             return is_small and not isinstance(value, bool)
+        case t.DecimalType() if isinstance(value, Decimal):
+            # Arrow ends the process at some exponents, such as that of 1e-99999999.
+            exponent = value.as_tuple().exponent
+            return isinstance(exponent, int) and abs(exponent) <= _LARGEST_EXPONENT
         case _:
-            return not isinstance(value, bool)
+            return isinstance(value, bool) == isinstance(wanted, t.BooleanType)
 
 
 _INTEGER: Final = (int,), "int"
@@ -307,7 +314,7 @@ _CLASSES: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
     "BIGINT": _INTEGER,
     "FLOAT": ((float, int), "float or int, in the range of 32 bits"),
     "DOUBLE": ((float, int), "float or int"),
-    "DECIMAL": ((Decimal, int), "Decimal or int"),
+    "DECIMAL": ((Decimal, int), "finite Decimal, with an exponent of -1,000 to 1,000, or int"),
     "CHAR": _TEXT,
     "VARCHAR": _TEXT,
     "BINARY": _BYTES,

@@ -39,6 +39,9 @@ GivenData = ArrowStreamExporter | ArrowArrayExporter | Iterable[FileChange | Map
 SAMPLED_ROWS: Final = 1024
 """Dicts from whose values the types of a new table's columns are inferred."""
 
+_NOTHING: Final = object()
+"""First item of an iterable that has none."""
+
 _KINDS: Final = (
     "FileChanges (as data_files makes them of Parquet files), dicts, an Arrow table or reader, or "
     "a frame of pandas, Polars or another library with __arrow_c_stream__"
@@ -79,12 +82,12 @@ def open_data(data: GivenData) -> tuple[FileChange, ...] | RowInput:
     if isinstance(data, str | bytes | Mapping) or not isinstance(data, Iterable):
         raise InvalidInputError(f"data={excerpt(data)} is neither files nor rows; give {_KINDS}")
     items: Iterator[Any] = iter(data)
-    first = next(items, None)
-    if first is None and not isinstance(data, list | tuple):
+    first = next(items, _NOTHING)
+    if first is _NOTHING:
         return ()
     if isinstance(first, Mapping):
         return _open_dicts(chain([first], items))
-    if first is not None and _open_arrow(first) is not None:
+    if _open_arrow(first) is not None:
         raise InvalidInputError(
             f"data[0] is a {type(first).__name__}, and data has to be one; join them with "
             "pyarrow.concat_tables, or pyarrow.RecordBatchReader.from_batches for a stream"

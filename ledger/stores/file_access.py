@@ -67,11 +67,12 @@ def open_location(
         StoreError: The client rejects the options.
     """
     _check_url(url)
-    place = place_of(url, _ROOT)
-    if place.family == LOCAL:
+    local = local_file(url)
+    if local is not None:
         from ledger.stores.regular_files import RegularFiles
 
-        return RegularFiles(), _absolute_local_path(url)
+        return RegularFiles(), local
+    place = place_of(url, _ROOT)
     if place.family in FAMILIES:
         return _object_storage_client(
             place, storage_options or {}
@@ -97,8 +98,10 @@ def absolute(path: str) -> Path:
         return Path(path).absolute()
 
 
-def _absolute_local_path(url: str) -> str:
-    """Return the absolute path that a local path or URL names; keeps `..`."""
+def local_file(url: str) -> str | None:
+    """Return the absolute path that a local path or URL names; keeps `..`; None for other URLs."""
+    if place_of(url, _ROOT).family != LOCAL:
+        return None
     path = local_path(url) or str(absolute(url))
     return path.rstrip("/") or "/"
 

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import subprocess
+import sys
+import threading
+import time
 from collections.abc import Callable
 from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -172,6 +177,10 @@ def test_a_branch_and_the_flags_of_a_commit_are_taken(table: Table, append: Runn
         ("a.csv", "id\n1\n99999999999999999999\n", "row 2 (counted from 1): column id"),
         ("a.csv", "code,day\na,2026-01-31\nb,yesterday\n", "write a date, such as 2026-01-31"),
         ("a.csv", "id,amount\n1,1.234\n", "row 1 (counted from 1): column amount"),
+        ("a.csv", "amount\n1e-99999999\n", "row 1 (counted from 1): column amount"),
+        ("a.csv", "amount\n1_000\n", "write a number, such as 12.50"),
+        ("a.csv", "id\n0x10\n", "'0x10' is none; write a whole number"),
+        ("a.csv", "ratio\n1e400\n", "'1e400' is none; write a number"),
         ("a.csv", "id,ok\n1,maybe\n", "'maybe' is none; write true or false"),
         ("a.csv", "id,at\n1,2026-01-31T12:00:00Z\n", "column at of shop.visits is TIMESTAMP(6)"),
         ("a.csv", "id,seen\n1,2026-01-31T12:00:00\n", "write a time with its zone"),
@@ -181,6 +190,8 @@ def test_a_branch_and_the_flags_of_a_commit_are_taken(table: Table, append: Runn
         ("a.csv", "", "Empty CSV file"),
         ("a.jsonl", '{"id": 1}\n\n{"id": "x"}\n', "row 2 (counted from 1): column id"),
         ("a.jsonl", '{"id": 1}\n{"id": 1e999999999}\n', "row 2 (counted from 1): column id"),
+        ("a.jsonl", '{"amount": 1e-99999999}', "an exponent of -1,000 to 1,000, or int"),
+        ("a.jsonl", '{"ratio": 1e400}', "column ratio of shop.visits is DOUBLE, and the value is"),
         ("a.jsonl", '{"id": 1', "row 1 (counted from 1): it is no JSON object"),
         ("a.jsonl", "[1]\n", "row 1 (counted from 1): [1] is no JSON object of column names"),
         ("a.jsonl", "[" * 100_000, "row 1 (counted from 1): it is no JSON object"),
@@ -220,3 +231,70 @@ def test_texts_with_commas_quotes_and_line_breaks_are_kept(table: Table, append:
     assert append("a.csv", f"\ufeffid,code\n{quoted}").code == 0
     found = sorted(table.to_arrow().to_pylist(), key=lambda row: row["id"])
     assert [each["code"] for each in found] == texts
+
+
+def test_a_csv_file_with_names_in_another_encoding_is_rejected(
+    table: Table, run: Run, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes("id,größe\n1,2\n".encode("latin-1"))
+    failed = run("append", NAME, path, "--ledger", tmp_path / "lake")
+    assert (failed.code, failed.out) == (1, "")
+    assert "the names in its first line are not in UTF-8" in " ".join(failed.err.split())
+    assert table.state.version == 0
+
+
+class _SlowParts(BaseHTTPRequestHandler):
+    """Server of one file by parts, each after a wait."""
+
+    body = b""
+
+    def do_HEAD(self) -> None:
+        self._begin(200, len(self.body))
+
+    def do_GET(self) -> None:
+        time.sleep(0.1)
+        first, _, last = self.headers["Range"].removeprefix("bytes=").partition("-")
+        part = self.body[int(first) : int(last) + 1]
+        self._begin(206, len(part), f"bytes {first}-{last}/{len(self.body)}")
+        self.wfile.write(part)
+
+    def _begin(self, status: int, length: int, content_range: str = "") -> None:
+        self.send_response(status)
+        self.send_header("Accept-Ranges", "bytes")
+        self.send_header("Content-Length", str(length))
+        if content_range:
+            self.send_header("Content-Range", content_range)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_every_row_of_a_csv_file_behind_a_slow_server_is_written_once(
+    table: Table, run: Run, tmp_path: Path
+) -> None:
+    count = 400_000
+    rows = "".join(f"{each},{'x' * 40}\n" for each in range(count))
+    handler = type("_Rows", (_SlowParts,), {"body": f"id,code\n{rows}".encode()})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/rows.csv"
+        done = run("append", NAME, url, "--ledger", tmp_path / "lake")
+        server.shutdown()
+    assert (done.code, done.err) == (0, "")
+    assert sorted(table.to_arrow()["id"].to_pylist()) == [*range(count)]
+
+
+@pytest.mark.usefixtures("table")
+def test_a_process_that_rejects_a_large_csv_file_ends_with_its_code(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("id,cods\n" + f"1,{'x' * 40}\n" * 300_000)
+    command = ("-m", "ledger", "append", NAME, path, "--ledger", tmp_path / "lake")
+    # A thread that still read the file would abort most of them.
+    for _ in range(3):
+        done = subprocess.run(
+            [sys.executable, *command], capture_output=True, check=False, timeout=60
+        )
+        assert done.returncode == 1
+        assert b"shop.visits has no column cods" in b" ".join(done.stderr.split())

@@ -241,9 +241,11 @@ REJECTED: list[tuple[Any, str]] = [
     ({"id": 1, "day": "2026-01-01"}, "the value is '2026-01-01' (str); give a value of date"),
     ({"id": 1, "seen": dt.datetime(2026, 1, 1)}, "give a value of datetime with a time zone"),  # noqa: DTZ001 - a local time
     ({"id": 1, "amount": Decimal("1.234")}, "column amount of shop.orders is DECIMAL(10, 2)"),
-    ({"id": 1, "amount": 1.5}, "give a value of Decimal or int"),
+    ({"id": 1, "amount": 1.5}, "give a value of finite Decimal, with an exponent of"),
     ({"id": 1, "amount": Decimal("NaN")}, "column amount of shop.orders is DECIMAL(10, 2)"),
+    ({"id": 1, "amount": Decimal("1e-99999999")}, "with an exponent of -1,000 to 1,000, or int"),
     ({"id": 1, "ratio": 1e39}, "column ratio of shop.orders is FLOAT, and the value is 1e+39"),
+    ({"id": 1, "ratio": 10**400}, "column ratio of shop.orders is FLOAT, and the value is 1000"),
     ({"id": 1, "code": "abc"}, "a value has the length 3"),
     ({"id": 1, "point": {"z": 1}}, "shop.orders has no column point.z"),
     ({"id": 1, "point": {"x": "1"}}, "column point.x of shop.orders is INT"),
@@ -319,6 +321,7 @@ def test_columns_that_do_not_fit_are_rejected_before_the_stream_is_read(tmp_path
         (pa.chunked_array([[1]]), "a ChunkedArray is no table of columns"),
         ([ARROW], "data[0] is a Table, and data has to be one"),
         ([None], "files[0]=None is no FileChange"),
+        ({None: 1, "id": 2}.keys(), "files[0]=None is no FileChange"),
         (["a.parquet"], "files[0]='a.parquet' is no FileChange"),
         (
             [FileChange(path="a", record_count=1, file_size_in_bytes=9), {"id": 1}],
