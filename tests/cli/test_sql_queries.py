@@ -120,6 +120,7 @@ def test_one_table_is_read_at_any_instant(lived: Run) -> None:
         (["SELECT 1; SELECT 2"], 1, "has 2 statements"),
         (["FROM read_csv('/etc/passwd')"], 1, "table function read_csv is not available"),
         (["DELETE FROM log"], 2, "for DELETE see: lakeledger delete-files --help"),
+        (["INSERT INTO log VALUES (1)"], 2, "for INSERT see: lakeledger append --help"),
         (["FROM log", "--at", "tag:v1"], 2, "name the table with --table, or write a time"),
         (["FROM log", "--at", "soon"], 2, "'soon' is not an instant"),
         (["FROM log", "--table", "shop.nope"], 3, "shop.nope does not exist"),

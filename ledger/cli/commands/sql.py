@@ -29,7 +29,7 @@ _ELSEWHERE = {
     "CREATE": "create --help",
     "DELETE": "delete-files --help",
     "DROP": "drop --help",
-    "INSERT": "add-files --help",
+    "INSERT": "append --help",
 }
 
 
