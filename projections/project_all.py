@@ -78,7 +78,7 @@ def project_tables(
     failures = [failure for each in done for failure in each.failures()]
     screen.result(_document(done), lambda to: _print(to, done))
     for what, error in failures:
-        screen.notice(f"{what}: {getattr(error, 'message', error)}")
+        screen.notice(f"{what}: {error}")
     if failures:
         raise worst_of([error for _, error in failures])
 
@@ -136,7 +136,7 @@ def _document(done: Sequence[ProjectedTable]) -> dict[str, Any]:
                 "table": each.table,
                 "format": name or None,
                 "error": type(error).__name__,
-                "message": str(getattr(error, "message", error)),
+                "message": str(error),
                 "exitCode": exit_code_of(error),
             }
             for each in done

@@ -244,6 +244,17 @@ class LedgerFlags:
             return None
         return find_profile(self.profile)
 
+    def or_at(self, url: str | None) -> LedgerFlags:
+        """Return these flags with the root that a command takes as its argument; None for theirs.
+
+        Raises:
+            UsageError: An option names another root.
+        """
+        # A root from the environment is only a default.
+        if url is not None and self.ledger not in {None, url, os.environ.get("LAKELEDGER_URL")}:
+            raise UsageError(f"two ledgers are given, {url} and {self.ledger}; give one")
+        return evolve(self, ledger=url or self.ledger)
+
     def storage_options(self) -> dict[str, Any]:
         """Return the options of the store.
 

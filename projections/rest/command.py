@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -38,11 +37,11 @@ from projections.rest.requests import MOST_BODY_BYTES
 from projections.rest.server import (
     DEFAULT_GRACE_S,
     DEFAULT_PORT,
-    MOST_PORT,
     Address,
     LogLevel,
     bound_socket,
     check_dependencies,
+    check_port,
     configure_log,
     exit_with_running_requests,
     serve_until_stopped,
@@ -262,11 +261,9 @@ def serve(
         lakeledger serve s3://lake/ledger --host 0.0.0.0 --token-file tokens
     """
     check_dependencies()
-    if url is not None and place.ledger not in {None, url, os.environ.get("LAKELEDGER_URL")}:
-        raise UsageError(f"two ledgers are given, {url} and {place.ledger}; give one")
+    chosen = place.or_at(url)
     _check_numbers(access.port, limits)
     authenticate = access.authentication()
-    chosen = evolve(place, ledger=url or place.ledger)
     handle = _opened(chosen, access.author, locations.allow_location)
     storage = locations.storage()
     if access.token_file is None and access.dlf_keys is None:
@@ -335,8 +332,7 @@ def serve_token(
 
 
 def _check_numbers(port: int, limits: LimitFlags) -> None:
-    if not 0 <= port <= MOST_PORT:
-        raise UsageError(f"--port {port} is no port; give 0 to {MOST_PORT}")
+    check_port(port)
     if not 1 <= limits.threads <= _MOST_THREADS:
         raise UsageError(f"--threads {limits.threads} is out of range; give 1 to {_MOST_THREADS}")
     if limits.max_body_bytes < 1 or not 1 <= limits.grace <= _MOST_GRACE_S:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from attrs import frozen
 
-from ledger.cli.exits import UNKNOWN
+from ledger.cli.exits import UNKNOWN, UsageError
 from ledger.model.errors import InvalidInputError
 from ledger.model.extras import missing_extra_error
 from ledger.observing.telemetry import is_log_configured
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LogLevel = Literal["info", "warning"]
 _LEVELS: Mapping[LogLevel, int] = {"info": 20, "warning": 30}
-MOST_PORT = 65_535
+_MOST_PORT = 65_535
 DEFAULT_PORT = 8181
 DEFAULT_GRACE_S = 30
 _BACKLOG = 2048
@@ -50,6 +50,16 @@ def check_dependencies() -> None:
         import uvicorn  # noqa: F401 - looked for
     except ImportError as error:
         raise missing_extra_error(f"the server needs {error.name}", "serve") from error
+
+
+def check_port(port: int) -> None:
+    """Check the port of a command line.
+
+    Raises:
+        UsageError: It is no port.
+    """
+    if not 0 <= port <= _MOST_PORT:
+        raise UsageError(f"--port {port} is no port; give 0 to {_MOST_PORT}")
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -206,10 +205,7 @@ def init(
     Example:
         lakeledger init lake
     """
-    # A root from the environment is only a default.
-    if url is not None and place.ledger not in {None, url, os.environ.get("LAKELEDGER_URL")}:
-        raise UsageError(f"two ledgers are given, {url} and {place.ledger}; give one")
-    chosen = evolve(place, ledger=url or place.ledger)
+    chosen = place.or_at(url)
     if not chosen.ledger and chosen.named() is None:
         raise UsageError(
             "no folder is given for the ledger; write lakeledger init FOLDER, or . for the current "

@@ -204,7 +204,7 @@ def _tables_by_newest_commit(
     try:
         heads = sorted(handle.table_heads(), key=lambda each: each.time_millis, reverse=True)
     except (LedgerError, OSError) as error:
-        damage = Attention("damage", "ledger", _message(error), "lakeledger verify")
+        damage = Attention("damage", "ledger", str(error), "lakeledger verify")
         return [*islice(handle.state.tables.values(), limit)], [damage]
     live = (handle.state.table_by_id(each.table.table_id) for each in heads if each.is_live)
     return [*islice((entry for entry in live if entry is not None), limit)], []
@@ -240,7 +240,7 @@ def _table_status(
             attention.append(Attention("move", name, each.what, NEXT["here"]))
         return _TableStatus(attention, str(state.owner), state.version)
     except (LedgerError, OSError) as error:
-        return _TableStatus([_damage(name, _message(error))])
+        return _TableStatus([_damage(name, str(error))])
 
 
 def _damage(name: str, what: str) -> Attention:
@@ -293,10 +293,6 @@ def _stream_attention(
         what = f"the checkpoint of version {expected} is missing, so that it opens slowly"
         repair = "lakeledger verify --repair" if name == "catalog" else ""
         yield Attention("checkpoint", name, what, repair or f"lakeledger verify {name} --repair")
-
-
-def _message(error: Exception) -> str:
-    return str(getattr(error, "message", error))
 
 
 def _describe_clock(ahead_millis: int) -> str:

@@ -98,5 +98,5 @@ def _status_and_message(error: Exception) -> tuple[int, str]:
         return error.status, error.message
     for kind, status in _STATUSES:
         if isinstance(error, kind):
-            return status, str(getattr(error, "message", error))
+            return status, str(error)
     return _FAILED, "the page could not be made; the log of the server names the reason"

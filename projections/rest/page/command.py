@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Annotated
 
-from attrs import evolve
 from cyclopts import App, Parameter
 
 from ledger.cli import families
-from ledger.cli.exits import UsageError
 from ledger.cli.options import LedgerFlags
 from ledger.cli.output import Screen
 from ledger.table_handle import handle_of
 from projections.rest.authentication import authenticate_local_program
 from projections.rest.server import (
-    MOST_PORT,
     Address,
     bound_socket,
     check_dependencies,
+    check_port,
     configure_log,
     exit_with_running_requests,
     serve_until_stopped,
@@ -60,11 +57,8 @@ def ui(
         lakeledger ui lake --port 0
     """
     check_dependencies()
-    if url is not None and place.ledger not in {None, url, os.environ.get("LAKELEDGER_URL")}:
-        raise UsageError(f"two ledgers are given, {url} and {place.ledger}; give one")
-    if not 0 <= port <= MOST_PORT:
-        raise UsageError(f"--port {port} is no port; give 0 to {MOST_PORT}")
-    chosen = evolve(place, ledger=url or place.ledger)
+    chosen = place.or_at(url)
+    check_port(port)
     handle = handle_of(chosen.open())
     configure_log("warning")
 

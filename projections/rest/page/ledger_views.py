@@ -206,7 +206,7 @@ def _table_summary(
             return TableSummary(identifier, None, 0, "", "dropped meanwhile")
         state = handle.log.personal.named(handle.state)
     except (LedgerError, OSError) as error:
-        return TableSummary(identifier, None, 0, "", text(getattr(error, "message", error)))
+        return TableSummary(identifier, None, 0, "", text(str(error)))
     totals = state.totals
     numbers = totals.record_count, totals.file_count, size(totals.file_size_in_bytes)
     facts = len(state.schema.fields), *numbers, state.version

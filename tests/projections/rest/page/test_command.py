@@ -71,6 +71,7 @@ def test_it_has_no_option_for_another_address(tmp_path: Path) -> None:
     [
         (("--port", "70000"), 2, "--port 70000 is no port; give 0 to 65535"),
         (("--port", "-1"), 2, "--port -1 is no port"),
+        (("--ledger", "other"), 2, "none and other; give one"),
         ((), 3, "there is no ledger at"),
     ],
 )
