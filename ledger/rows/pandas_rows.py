@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 _ROWS_A_BATCH: Final = 64 * 1024
 
+_FIRST_ROUNDED: Final = 2.0**53
+"""Least float that may be another whole number, rounded."""
+
 
 def frame_batches(frame: Any, schema: Schema, table: str) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a frame, without its index.
@@ -95,9 +98,15 @@ def _typed_array(column: Any, field: t.DataField | None, table: str) -> pa.Array
 
 
 def _whole_numbers(array: pa.Array) -> pa.Array:
-    """Return floats as integers if each is whole; else as they are, which the table rejects."""
-    import pyarrow as pa
+    """Return floats as integers if each is whole; else as they are, which the table rejects.
 
+    From 2^53 on pandas may have rounded them: 9007199254740993 with a missing value is ...992.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pc.any(pc.greater_equal(pc.abs(array), _FIRST_ROUNDED)).as_py():
+        return array
     try:
         return array.cast(pa.int64())
     except pa.ArrowException:

@@ -196,7 +196,8 @@ def default_of(wanted: t.DataField, arrow_type: pa.DataType, table: str, path: s
 def _empty_batch(schema: pa.Schema) -> pa.RecordBatch:
     import pyarrow as pa
 
-    return pa.RecordBatch.from_arrays([pa.array([], each.type) for each in schema], schema=schema)
+    # Unlike array(), nulls() takes dictionaries of string views, as Polars has them.
+    return pa.RecordBatch.from_arrays([pa.nulls(0, each.type) for each in schema], schema=schema)
 
 
 @frozen
@@ -277,7 +278,7 @@ class _Conversion:
 
         is_a = pa.types
         if is_a.is_dictionary(array.type):
-            array = array.dictionary_decode()
+            array = _decode_dictionary(array)
         if is_a.is_null(array.type):
             return pa.nulls(len(array), arrow_type)
         match wanted:
@@ -423,6 +424,17 @@ class _Conversion:
                 f"column {path} of {self.table} is {bare_type_text(wanted)}, and a value has the "
                 f"length {longest}; shorten the values, or change the column's type"
             )
+
+
+def _decode_dictionary(array: Any) -> Any:
+    """Return the values of a dictionary array."""
+    import pyarrow as pa
+
+    values = array.dictionary
+    # Arrow takes no values from views; Polars has categories as such.
+    if _is_text(values.type):
+        values = values.cast(pa.large_string())
+    return values.take(array.indices)
 
 
 def _offsets(lengths: Any) -> Any:

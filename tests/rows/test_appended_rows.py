@@ -583,3 +583,23 @@ def test_rows_without_a_schema_are_rejected(tmp_path: Path, schema: Any, message
     with pytest.raises(InvalidInputError, match=message):
         lake.create_table("shop.orders", schema, append=True)
     assert lake.tables() == []
+
+
+@pytest.mark.parametrize("kind", [pl.Categorical, pl.Enum(["x", "y"])], ids=str)
+def test_categories_of_polars_are_texts(tmp_path: Path, kind: Any) -> None:
+    frame = pl.DataFrame({"code": pl.Series(["y", None, "x", "y"], dtype=kind)})
+    table = a_table(tmp_path, {"code": "STRING"})
+    table.append(frame)
+    table.append(frame.slice(1, 2))
+    assert table.to_arrow()["code"].to_pylist() == ["y", None, "x", "y", None, "x"]
+
+
+def test_whole_numbers_that_pandas_may_have_rounded_are_rejected(tmp_path: Path) -> None:
+    table = a_table(tmp_path, {"id": "BIGINT"})
+    largest = 2**53 - 1
+    table.append(pd.DataFrame({"id": [largest, None, -largest]}))
+    assert table.to_arrow()["id"].to_pylist() == [largest, None, -largest]
+    for each in (2**53 + 1, -(2**53) - 1):
+        with pytest.raises(InvalidInputError, match="column id of shop.orders is BIGINT, and the"):
+            table.append(pd.DataFrame({"id": [each, None]}))
+    assert table.at().totals.record_count == 3
