@@ -16,7 +16,7 @@ import msgspec
 from attrs import frozen
 
 from ledger.model import types as t
-from ledger.model.errors import InvalidInputError
+from ledger.model.errors import InvalidInputError, StoreError
 from ledger.model.messages import excerpt
 from ledger.model.schema import Schema
 from ledger.model.types.text import bare_type_text
@@ -80,6 +80,7 @@ class _FileRows:
         Raises:
             InvalidInputError: The file cannot be read, or a row does not fit; the message has the
                 file, the row, the column and the rule.
+            StoreError: The file is damaged, or its store failed.
             NotFoundError: The file does not exist.
         """
         import pyarrow as pa
@@ -97,9 +98,16 @@ class _FileRows:
                     match = ColumnMatch.of(batch.schema, self.schema, self.table)
                     yield from match.convert(batch, before).to_batches()
                     before += batch.num_rows
-        except (ValueError, InvalidInputError, pa.ArrowException) as error:
+        except (ValueError, pa.ArrowException) as error:
             # A client raises ValueError if its server cannot return parts of files.
             raise InvalidInputError(f"{self.path}: {error}") from error
+        except OSError as error:
+            # The text of a client may quote a credential.
+            text = f" ({error})" if local_file(self.path) is not None else ""
+            raise StoreError(
+                f"{self.path} cannot be read to its end: {type(error).__name__}{text}; if it is "
+                "damaged, write it again"
+            ) from error
 
 
 def _csv_batches(file: _FileRows, stream: IO[bytes]) -> Iterator[pa.RecordBatch]:

@@ -271,6 +271,20 @@ class _SlowParts(BaseHTTPRequestHandler):
         pass
 
 
+def test_a_damaged_parquet_file_is_named(table: Table, run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pa.table({"id": [*range(5000)]}), path)
+    body = bytearray(path.read_bytes())
+    body[4:64] = b"\xff" * 60
+    path.write_bytes(body)
+    failed = run("append", NAME, path, "--ledger", tmp_path / "lake")
+    assert (failed.code, failed.out) == (8, "")
+    said = " ".join(failed.err.split())
+    assert "a.parquet cannot be read to its end: OSError (" in said
+    assert "if it is damaged, write it again" in said
+    assert table.state.version == 0
+
+
 def test_every_row_of_a_csv_file_behind_a_slow_server_is_written_once(
     table: Table, run: Run, tmp_path: Path
 ) -> None:
