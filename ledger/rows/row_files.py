@@ -243,8 +243,9 @@ class _FileSet:
 
     def _finish(self, file: _OpenFile, partition: RowPartition) -> None:
         target = self._target
-        self._file = None
         metadata, size = file.close(fsync=place_of(target.folder).family == LOCAL)
+        # Until here `discard` abandons it.
+        self._file = None
         footer = footer_from_metadata(file.path, metadata, size, file.opened_millis)
         url = f"{target.folder}/{file.name}"
         statistics = FileStatistics.of_fields(footer, target.file_schema.fields, self._modes)
@@ -352,6 +353,8 @@ class _OpenFile:
 
     def abandon(self) -> None:
         """Close the file without finishing it."""
+        # Its finaliser would write to the closed file, and print that it cannot.
+        self._writer.is_open = False
         discard = getattr(self._sink, "discard", self._sink.close)
         with suppress(Exception):
             discard()

@@ -187,6 +187,30 @@ def test_a_stream_that_breaks_leaves_nothing_and_its_error_is_raised(tmp_path: P
     assert (paths_in(table), table.state.version) == ([], 0)
 
 
+FULL = """
+import random, resource, sys
+import ledger
+table = ledger.open(sys.argv[1]).table("shop.orders")
+rows = [{"id": random.getrandbits(60)} for _ in range(300_000)]
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    table.append(rows)
+except ledger.StoreError as error:
+    print(type(error).__name__)
+"""
+
+
+def test_a_file_that_cannot_be_finished_is_removed_without_a_word_of_its_finaliser(
+    tmp_path: Path,
+) -> None:
+    table = a_table(tmp_path)
+    ran = subprocess.run(
+        [sys.executable, "-c", FULL, str(tmp_path)], cwd=ROOT, check=False, capture_output=True
+    )
+    assert (ran.stdout, ran.stderr) == (b"StoreError\n", b"")
+    assert (paths_in(table), table.state.version) == ([], 0)
+
+
 def test_a_schema_or_spec_that_changes_meanwhile_does_not_matter_to_the_files(
     tmp_path: Path,
 ) -> None:
