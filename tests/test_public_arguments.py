@@ -307,7 +307,7 @@ def test_what_is_meant_plainly_is_accepted(tmp_path: Path) -> None:
     assert table.at(timestamp="2999-01-31T12:00:00Z").version == table.state.version
     with pytest.raises(ledger.InvalidInputError, match="version='3' is not a whole number"):
         table.at(version="3")  # type: ignore[arg-type]
-    with pytest.raises(ledger.InvalidInputError, match=r"^row 1 .* has no column path"):
+    with pytest.raises(ledger.InvalidInputError, match=r"^row 1 .* has no column 'path'"):
         table.append([{"path": "x"}])
     with pytest.raises(ledger.InvalidInputError, match=r"files\[0\]='x' is no FileChange"):
         table.append(cast(Any, ["x"]))

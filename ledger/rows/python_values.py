@@ -11,7 +11,7 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from functools import cached_property
 from itertools import accumulate, islice
-from math import isfinite
+from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any, Final, assert_never
 from uuid import UUID
 
@@ -41,7 +41,8 @@ class DictRows:
     """Rows as dicts, converted by a table's schema.
 
     A key matches a column exactly or, if no column has it, by the only one that differs in case. A
-    missing key means the column's default, or NULL; so it does in the dicts of nested columns.
+    missing key means the column's default, or NULL; so it does in the dicts of nested columns. None
+    and pandas' NaT and NA are NULL. NaN is a number, which only columns of FLOAT and DOUBLE hold.
 
     Attributes:
         schema: The table's schema.
@@ -158,6 +159,7 @@ class _Values:
         self, values: Sequence[Any], wanted: t.DataType, arrow_type: pa.DataType, path: str
     ) -> pa.Array:
         """Return values as an array that `ColumnMatch` converts to a type."""
+        values = without_nulls_of_pandas(values)
         match wanted:
             case t.RowType(fields=fields):
                 return self._structs(values, wanted, fields, arrow_type, path)
@@ -236,9 +238,6 @@ class _Values:
         self._check(values, classes, wanted, path, name)
         if isinstance(wanted, t.UuidType):
             values = [each.bytes if isinstance(each, UUID) else each for each in values]
-        elif isinstance(wanted, t.TimestampType):
-            # As of Arrow's instants: the local time in their own zone.
-            values = [each if each is None else each.replace(tzinfo=None) for each in values]
         try:
             return pa.array(values, _exact_type(values, wanted, arrow_type))
         except (pa.ArrowException, OverflowError, ValueError, TypeError) as error:
@@ -261,9 +260,14 @@ class _Values:
             raise self._error(each, wanted, path, name)
 
     def _error(self, value: Any, wanted: t.DataType, path: str, name: str) -> InvalidInputError:
+        hint = ""
+        if isinstance(wanted, t.TimestampType) and isinstance(value, datetime):
+            hint = ": convert it to UTC and drop its zone, or make the column TIMESTAMP_LTZ"
+        elif isinstance(value, float) and isnan(value):
+            hint = ", or None for NULL: NaN is a value of FLOAT and DOUBLE alone"
         return InvalidInputError(
             f"column {path} of {self.table} is {bare_type_text(wanted)}, and the value is "
-            f"{excerpt(value)} ({type(value).__name__}); give a value of {name}"
+            f"{excerpt(value)} ({type(value).__name__}); give a value of {name}{hint}"
         )
 
 
@@ -274,6 +278,21 @@ _LARGEST_FLOAT: Final = (2 - 2**-23) * 2.0**127
 
 _LARGEST_EXPONENT: Final = 1_000
 """Exponent of a Decimal, to either side, beyond which no DECIMAL holds it."""
+
+
+def without_nulls_of_pandas(values: Sequence[Any]) -> Sequence[Any]:
+    """Return values with None for pandas' NaT and NA; pandas is not imported.
+
+    Example:
+        >>> import pandas
+        >>> without_nulls_of_pandas([1, pandas.NA, pandas.NaT])
+        [1, None, None]
+    """
+    return [None if type(each).__name__ in _NULLS_OF_PANDAS else each for each in values]
+
+
+_NULLS_OF_PANDAS: Final = frozenset({"NaTType", "NAType"})
+"""Names of the classes of NaT and NA, each of which has one instance."""
 
 
 def _is_of_numpy(value: object) -> bool:
@@ -287,7 +306,7 @@ def _is_exactly(value: Any, wanted: t.DataType) -> bool:
             return not isinstance(value, datetime)
         case t.LocalZonedTimestampType():
             return value.utcoffset() is not None
-        case t.TimeType():
+        case t.TimeType() | t.TimestampType():
             return value.tzinfo is None
         case t.FloatType():
             # A larger value would become infinity; an int may be larger than any float.
@@ -322,7 +341,7 @@ _CLASSES: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
     "UUID": ((UUID, bytes), "UUID"),
     "DATE": ((date,), "date (of a datetime: its .date())"),
     "TIME": ((time,), "time without time zone"),
-    "TIMESTAMP": ((datetime,), "datetime"),
+    "TIMESTAMP": ((datetime,), "datetime without time zone"),
     "TIMESTAMP_LTZ": ((datetime,), "datetime with a time zone"),
     "UNKNOWN": ((), "None"),
 }

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 _INTEGER_DIGITS: Final = 20
 """Decimal digits of the widest integers of Arrow."""
 
+Instants = Literal["rejected", "localized"]
+"""Rule for times with a zone in columns of TIMESTAMP: an error, or the local time in their zone."""
+
 
 @frozen
 class ColumnMatch:
@@ -34,24 +37,29 @@ class ColumnMatch:
         found: The rows' Arrow schema.
         schema: The table's schema, with the names that its data files use.
         table: The table's full name, for messages.
+        instants: Rule for times with a zone in columns without one.
     """
 
     found: pa.Schema
     schema: Schema
     table: str
+    instants: Instants = "rejected"
 
     @cached_property
     def _wanted(self) -> pa.Schema:
         return self.schema.to_arrow()
 
     @classmethod
-    def of(cls, found: pa.Schema, schema: Schema, table: str) -> ColumnMatch:
+    def of(
+        cls, found: pa.Schema, schema: Schema, table: str, instants: Instants = "rejected"
+    ) -> ColumnMatch:
         """Return the match of rows with a table.
 
         Args:
             found: The rows' Arrow schema.
             schema: The table's schema.
             table: The table's full name, for messages.
+            instants: Rule for times with a zone in columns without one.
 
         Raises:
             InvalidInputError: A column or nested field is unknown, ambiguous, or missing though
@@ -66,7 +74,7 @@ class ColumnMatch:
             >>> match.convert(rows).to_pydict()
             {'id': [1], 'name': [None]}
         """
-        match = cls(found, schema, table)
+        match = cls(found, schema, table, instants)
         # Names and types are checked whatever the number of rows.
         match.convert(_empty_batch(found))
         return match
@@ -107,7 +115,7 @@ class ColumnMatch:
         import pyarrow as pa
 
         wanted = self._wanted
-        conversion = _Conversion(self.table, len(batch))
+        conversion = _Conversion(self.table, len(batch), self.instants)
         members = _Members(batch.schema.names, batch.column, None)
         arrays = conversion.convert_members(
             members, self.schema.fields, [each.type for each in wanted], ""
@@ -161,9 +169,11 @@ def match_names(
         places.append(candidates[0] if candidates else None)
     for place, name in enumerate(found):
         if place not in places:
+            hint = name_hint(name, wanted)
+            stop = "" if hint.endswith("?") else "."
             raise InvalidInputError(
-                f"{table} has no column {around}{name}; {name_hint(name, wanted)} "
-                "Add it to the table, or drop it from the rows"
+                f"{table} has no column {excerpt(around + name)}; {hint}{stop} Add it to the "
+                "table, or drop it from the rows"
             )
     return places
 
@@ -222,10 +232,12 @@ class _Conversion:
     Attributes:
         table: The table's full name.
         count: Number of rows, or of values of the struct around the members.
+        instants: As of `ColumnMatch`.
     """
 
     table: str
     count: int
+    instants: Instants
 
     def convert_members(
         self,
@@ -336,7 +348,7 @@ class _Conversion:
         is_valid = pc.is_valid(array) if array.null_count else None
         # Flattened members are NULL where the struct is, whatever lies below.
         members = _Members(names, array.flatten().__getitem__, is_valid)
-        inner = _Conversion(self.table, len(array))
+        inner = evolve(self, count=len(array))
         arrays = inner.convert_members(
             members, fields, [each.type for each in arrow_type], f"{path}."
         )
@@ -386,10 +398,7 @@ class _Conversion:
         import pyarrow as pa
 
         if isinstance(wanted, t.TimestampType) and pa.types.is_timestamp(array.type):
-            try:
-                array = _local_times(array)
-            except pa.ArrowException as error:
-                raise self._type_error(array, wanted, path, str(error)) from error
+            array = self._local_times(array, wanted, path)
         if array.type != arrow_type:
             if not _is_convertible(array.type, arrow_type):
                 reason = ""
@@ -408,6 +417,24 @@ class _Conversion:
                 raise self._type_error(array, wanted, path, str(error)) from error
         self._refuse_too_long(array, wanted, path)
         return array
+
+    def _local_times(self, array: Any, wanted: t.TimestampType, path: str) -> Any:
+        """Return times without a zone as they are, and instants by the rule for them."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if array.type.tz is None:
+            return array
+        if self.instants == "rejected":
+            raise InvalidInputError(
+                f"column {path} of {self.table} is {bare_type_text(wanted)}, and the rows have "
+                f"{array.type}, whose zone it would lose; convert the times to UTC and drop their "
+                "zone, or make the column TIMESTAMP_LTZ"
+            )
+        try:
+            return pc.local_timestamp(array)
+        except pa.ArrowException as error:
+            raise self._type_error(array, wanted, path, str(error)) from error
 
     def _refuse_too_long(self, array: Any, wanted: t.DataType, path: str) -> None:
         import pyarrow.compute as pc
@@ -444,13 +471,6 @@ def _offsets(lengths: Any) -> Any:
 
     known = pc.fill_null(lengths, 0).cast(pa.int32())
     return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(known)])
-
-
-def _local_times(array: Any) -> Any:
-    """Return instants as local times in their own zone, which is the session's in Spark."""
-    import pyarrow.compute as pc
-
-    return array if array.type.tz is None else pc.local_timestamp(array)
 
 
 def _is_convertible(found: pa.DataType, wanted: pa.DataType) -> bool:

@@ -26,7 +26,7 @@ from ledger.model.file_change import FileChange
 from ledger.model.iceberg_layout import PartitionSpec
 from ledger.model.schema import Schema, with_column_names
 from ledger.rows.partition_split import PartitionSplit, RowPartition
-from ledger.rows.row_columns import ColumnMatch
+from ledger.rows.row_columns import ColumnMatch, Instants
 from ledger.state.declared_formats import target_file_size
 from ledger.stores.file_access import FileAccess
 from ledger.stores.object_errors import reading
@@ -59,6 +59,7 @@ class RowTarget:
         target_file_size: The size at which a file is closed, in bytes.
         access: Permission to open files in the folder.
         held_bytes: As `HELD_BYTES`.
+        instants: Rule for times with a zone in columns without one.
     """
 
     folder: str
@@ -70,6 +71,7 @@ class RowTarget:
     target_file_size: int
     access: FileAccess = field(hash=False)
     held_bytes: int = HELD_BYTES
+    instants: Instants = "rejected"
 
     @classmethod
     def of(cls, handle: TableHandle, folder: str) -> RowTarget:
@@ -159,7 +161,7 @@ def _converted_chunks(target: RowTarget, batches: Iterable[pa.RecordBatch]) -> I
     size = seen = 0
     for batch in batches:
         if match is None or not match.found.equals(batch.schema):
-            match = ColumnMatch.of(batch.schema, target.schema, target.table)
+            match = ColumnMatch.of(batch.schema, target.schema, target.table, target.instants)
         if batch.num_rows:
             gathered.append(match.convert(batch, seen))
             seen += batch.num_rows

@@ -158,7 +158,7 @@ def _key_function(
         import pyarrow as pa
 
         batch = pa.RecordBatch.from_arrays(list(columns), names=list(names))
-        rows = ColumnMatch(batch.schema, needed, "the table").convert(batch)
+        rows = ColumnMatch(batch.schema, needed, "the table", "localized").convert(batch)
         return PartitionSplit(needed, spec).folders(rows)
 
     return keys

@@ -103,9 +103,11 @@ class WriteJob:
             columns = to_arrow_schema(schema, **_ZONE_OF_INSTANTS)
         except PySparkException as error:
             raise InvalidInputError(f"the rows cannot be written: {error}") from error
-        ColumnMatch.of(columns, state.schema, options.table)
+        # Arrow's instants have the session's zone, in which Spark converts them to local times.
+        ColumnMatch.of(columns, state.schema, options.table, "localized")
         attempt = WriteAttempt.of(table, fresh_id())
-        return cls(options, state.table_id, RowTarget.of(handle_of(table), attempt.folder), attempt)
+        target = evolve(RowTarget.of(handle_of(table), attempt.folder), instants="localized")
+        return cls(options, state.table_id, target, attempt)
 
     def write(self, batches: Iterator[pa.RecordBatch], attempt: WriteAttempt) -> Any:
         """Write the rows of one task, and return its file changes."""

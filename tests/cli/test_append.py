@@ -184,7 +184,7 @@ def test_a_branch_and_the_flags_of_a_commit_are_taken(table: Table, append: Runn
         ("a.csv", "id,ok\n1,maybe\n", "'maybe' is none; write true or false"),
         ("a.csv", "id,at\n1,2026-01-31T12:00:00Z\n", "column at of shop.visits is TIMESTAMP(6)"),
         ("a.csv", "id,seen\n1,2026-01-31T12:00:00\n", "write a time with its zone"),
-        ("a.csv", "id,nmae\n", "shop.visits has no column nmae"),
+        ("a.csv", "id,nmae\n", "shop.visits has no column 'nmae'"),
         ("a.csv", "id,id\n1,2\n", "id and id of the rows both mean column id"),
         ("a.csv", "id,code\n1\n", "Expected 2 columns, got 1"),
         ("a.csv", "", "Empty CSV file"),
@@ -197,7 +197,7 @@ def test_a_branch_and_the_flags_of_a_commit_are_taken(table: Table, append: Runn
         ("a.jsonl", "[" * 100_000, "row 1 (counted from 1): it is no JSON object"),
         ("a.jsonl", '{"code": 7}\n', "column code of shop.visits is STRING, and the value is 7"),
         ("a.jsonl", '{"day": "x"}\n', "column day of shop.visits is DATE, and 'x' is none"),
-        ("a.jsonl", '{"idd": 1}\n', "shop.visits has no column idd"),
+        ("a.jsonl", '{"idd": 1}\n', "shop.visits has no column 'idd'"),
         ("a.jsonl", "x" * (LONGEST_LINE + 1), "it has more than"),
         ("a.parquet", "nothing", "a.parquet"),
     ],
@@ -311,4 +311,4 @@ def test_a_process_that_rejects_a_large_csv_file_ends_with_its_code(tmp_path: Pa
             [sys.executable, *command], capture_output=True, check=False, timeout=60
         )
         assert done.returncode == 1
-        assert b"shop.visits has no column cods" in b" ".join(done.stderr.split())
+        assert b"shop.visits has no column 'cods'" in b" ".join(done.stderr.split())
