@@ -163,7 +163,7 @@ def create_table_of(  # noqa: PLR0913 - the arguments of the call
     if has_rows(given):
         # Before rows are read, which may be possible only once.
         _refuse_taken_name(handle, name, commit)
-        rows = open_rows(given)
+        rows = open_rows(given, str(name))
         given = rows.schema
     elif is_filled:
         raise InvalidInputError(

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 import ledger.model.types as t
 from ledger.model.errors import InvalidInputError, InvalidTypeError, UnsupportedError
+from ledger.model.frames import is_pandas_frame, pandas_schema, refuse_python_objects
 from ledger.model.messages import excerpt
 from ledger.model.types import assign_field_ids
 from ledger.model.types.text import format_type
@@ -152,28 +153,14 @@ def fields_from_arrow(schema: pa.Schema, first_id: int = 0) -> tuple[t.DataField
     return tuple(columns)
 
 
-def is_pandas_frame(given: object) -> bool:
-    """Return whether a value is a DataFrame of pandas, or of a subclass; pandas is not imported.
-
-    Example:
-        >>> import pandas
-        >>> is_pandas_frame(pandas.DataFrame({"id": [1]})), is_pandas_frame({"id": [1]})
-        (True, False)
-    """
-    return any(
-        each.__name__ == "DataFrame" and each.__module__.partition(".")[0] == "pandas"
-        for each in type(given).__mro__
-    )
-
-
 def to_arrow_schema(given: Any) -> pa.Schema:
     """Return the Arrow schema of a schema or frame of Arrow, pandas, Polars or PyIceberg.
 
-    The index of a pandas frame is no column, and its times have microseconds: pandas counts in
-    nanoseconds unless it is told otherwise. Nothing is read from a RecordBatchReader.
+    Nothing is read from a RecordBatchReader.
 
     Raises:
-        InvalidInputError: The value does not return an Arrow schema.
+        InvalidInputError: The value does not return an Arrow schema, or a column of a frame has no
+            type in Arrow.
     """
     import pyarrow as pa
 
@@ -182,8 +169,8 @@ def to_arrow_schema(given: Any) -> pa.Schema:
     if isinstance(given, pa.RecordBatchReader):
         return given.schema
     if is_pandas_frame(given):
-        found = pa.Schema.from_pandas(given, preserve_index=False)
-        return pa.schema([each.with_type(_in_microseconds(each.type)) for each in found])
+        return pandas_schema(given)
+    refuse_python_objects(given)
     if hasattr(given, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(given).schema
     if hasattr(given, "__arrow_c_schema__"):
@@ -194,13 +181,6 @@ def to_arrow_schema(given: Any) -> pa.Schema:
             f"schema={excerpt(given)} does not return an Arrow schema; give the schema itself"
         )
     return found
-
-
-def _in_microseconds(kind: Any) -> Any:
-    import pyarrow as pa
-
-    is_finer = pa.types.is_timestamp(kind) and kind.unit == "ns"
-    return pa.timestamp("us", kind.tz) if is_finer else kind
 
 
 class _ArrowTypePosition(Struct, frozen=True):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError
-from ledger.model.messages import excerpt
+from ledger.model.frames import check_column_names
 from ledger.model.schema import Schema
 from ledger.rows.python_values import python_array
 
@@ -41,11 +41,7 @@ def frame_batches(frame: Any, schema: Schema, table: str) -> Iterator[pa.RecordB
     """
     import pyarrow as pa
 
-    for name in frame.columns:
-        if not isinstance(name, str):
-            raise InvalidInputError(
-                f"{excerpt(name)} is no name of a column; rename the columns of the frame to texts"
-            )
+    check_column_names(frame)
     _refuse_needed_index(frame, schema, table)
     wanted = schema.to_arrow()
     fields = {each.name.casefold(): each for each in schema.fields}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from attrs import evolve, frozen
 
 from ledger.model import types as t
-from ledger.model.errors import InvalidInputError
+from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.messages import excerpt, name_hint
 from ledger.model.schema import Schema
 from ledger.model.types.text import bare_type_text
@@ -64,7 +64,7 @@ class ColumnMatch:
         Raises:
             InvalidInputError: A column or nested field is unknown, ambiguous, or missing though
                 NOT NULL; or its type cannot be converted without loss.
-            UnsupportedError: Arrow has no type for a column of the table.
+            UnsupportedError: Arrow or Parquet has no type for a column of the table.
 
         Example:
             >>> import pyarrow as pa
@@ -294,6 +294,11 @@ class _Conversion:
         if is_a.is_null(array.type):
             return pa.nulls(len(array), arrow_type)
         match wanted:
+            case t.RowType(fields=()):
+                raise UnsupportedError(
+                    f"column {path} of {self.table} is a ROW without members, which Parquet cannot "
+                    "hold; give it a member, or leave the column out"
+                )
             case t.RowType(fields=fields):
                 self._check_kind(is_a.is_struct(array.type), array, wanted, path)
                 return self._convert_struct(array, fields, arrow_type, path)

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain, islice
+from math import isnan
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from attrs import evolve, frozen
 
-from ledger.model.arrow_types import is_pandas_frame, to_arrow_schema
+from ledger.model.arrow_types import to_arrow_schema
 from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import FileChange
+from ledger.model.frames import is_pandas_frame, refuse_python_objects
 from ledger.model.messages import excerpt
 from ledger.model.schema import ArrowStreamExporter, Schema
 
@@ -96,24 +98,37 @@ def open_data(data: GivenData) -> tuple[FileChange, ...] | RowInput:
     return tuple(data if isinstance(data, list | tuple) else chain([first], items))
 
 
-def open_rows(data: GivenRows) -> RowInput:
+def open_rows(data: GivenRows, table: str) -> RowInput:
     """Return the rows of a caller's argument, for a table that is created for them.
 
-    The types of dicts are inferred from the first 1,024.
+    The types of dicts are inferred from the first 1,024, each of which has to fit them.
+
+    Args:
+        data: The rows.
+        table: The table's full name, for messages.
 
     Raises:
         InvalidInputError: It has no rows, or the values of a key are of several types.
+        UnsupportedError: No type holds the values of a key.
 
     Example:
-        >>> open_rows([{"id": 1, "name": "a"}]).schema.names
+        >>> open_rows([{"id": 1, "name": "a"}], "shop.orders").schema.names
         ['id', 'name']
     """
     import pyarrow as pa
 
+    from ledger.rows.python_values import DictRows, without_nulls_of_pandas
+    from ledger.rows.row_columns import ColumnMatch
+
     found = _open_arrow(data)
     if found is not None:
         # A frame of pandas has no Arrow schema unless it is asked for, which reads its values.
-        return found if found.schema is not None else evolve(found, schema=to_arrow_schema(data))
+        schema = found.schema if found.schema is not None else to_arrow_schema(data)
+        ColumnMatch.of(schema, Schema.of(schema), table)
+        if found.schema is None:
+            # A column of objects may have values of more classes than its type.
+            next(found.read(Schema.of(schema), table), None)
+        return evolve(found, schema=schema)
     items: Iterator[Any] = iter(data) if isinstance(data, Iterable) else iter(())
     sample = list(islice(items, SAMPLED_ROWS))
     if not sample or not all(isinstance(each, Mapping) for each in sample):
@@ -126,13 +141,20 @@ def open_rows(data: GivenRows) -> RowInput:
     for name in names:
         if not isinstance(name, str):
             raise InvalidInputError(f"{excerpt(name)} is no name of a column; names are texts")
+        values = without_nulls_of_pandas([each.get(name) for each in sample])
         try:
-            columns.append(pa.array([each.get(name) for each in sample]).type)
+            columns.append(pa.array(values).type)
         except (pa.ArrowException, OverflowError, ValueError, TypeError) as error:
+            has_nan = any(isinstance(each, float) and isnan(each) for each in values)
+            hint = "give None for NULL, since NaN is a number, or " if has_nan else ""
             raise InvalidInputError(
-                f"the type of column {name} cannot be inferred: {error}; give a Schema"
+                f"the type of column {name} cannot be inferred: {error}; {hint}give a Schema"
             ) from error
     schema = pa.schema(list(zip(names, columns, strict=True)))
+    ColumnMatch.of(schema, Schema.of(schema), table)
+    # Arrow infers more than is written, such as one type of times with and without a zone.
+    for _ in DictRows(Schema.of(schema), table).batches(sample):
+        pass
     return RowInput(schema, _open_dicts(chain(sample, items)).read)
 
 
@@ -163,6 +185,7 @@ def _open_arrow(data: Any) -> RowInput | None:
     is_stream = hasattr(data, "__arrow_c_stream__")
     if not is_stream and not hasattr(data, "__arrow_c_array__"):
         return None
+    refuse_python_objects(data)
     import pyarrow as pa
 
     try:

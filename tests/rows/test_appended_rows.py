@@ -649,3 +649,77 @@ def test_whole_numbers_that_pandas_may_have_rounded_are_rejected(tmp_path: Path)
         with pytest.raises(InvalidInputError, match="column id of shop.orders is BIGINT, and the"):
             table.append(pd.DataFrame({"id": [each, None]}))
     assert table.at().totals.record_count == 3
+
+
+MIXED_TIMES = [{"at": PARIS.replace(tzinfo=None)}, {"at": PARIS}]
+FRAME = pd.DataFrame({"species": ["a", "b"], "n": [1, 2]})
+UNFIT: list[tuple[Any, str]] = [
+    (MIXED_TIMES, r"row 2 \(counted from 1\): column at .* without time zone"),
+    (MIXED_TIMES[::-1], r"row 2 \(counted from 1\): column at .* with a time zone"),
+    ([{"r": each} for each in MIXED_TIMES], r"row 2 \(counted from 1\): column r\.at .* without"),
+    ([{"a": "x"}, {"a": float("nan")}], "column a cannot be inferred: .* give None for NULL"),
+    ([{"a": {}}], "column a of shop.orders is a ROW without"),
+    (pl.DataFrame({"s": [{}]}), "column s of shop.orders is a ROW without"),
+    (pl.DataFrame({"o": pl.Series([object()], dtype=pl.Object)}), "column o .* is polars.Object"),
+    (pa.table([[1], [2]], ["a", "a"]), "a and a of the rows both mean column a"),
+    (FRAME.set_index("species"), r"has 'species' as its index.*; call reset_index\(\)"),
+    (FRAME.set_index(["species", "n"]), r"has 'species', 'n' as its index"),
+    (pd.DataFrame([[1, 2]], columns=["a", "a"]), "the frame has two columns 'a'"),
+    (pd.DataFrame({0: [1]}), "0 is no name of a column"),
+    (
+        pd.DataFrame([[1]], columns=pd.MultiIndex.from_tuples([("a", "b")])),
+        r"\('a', 'b'\) is no name of a column",
+    ),
+    (pd.DataFrame({"a": [{}]}), "column a of shop.orders is a ROW without"),
+    (pd.DataFrame({"a": [1, "x"]}), "column a of the frame cannot be inferred: .* convert"),
+    (pd.DataFrame({"a": [[1, "x"]]}), "column a of the frame cannot be inferred"),
+    (pd.DataFrame({"a": [1j]}), "column a of the frame cannot be inferred"),
+    (pd.DataFrame({"a": [object()]}), "column a of the frame cannot be inferred"),
+    (
+        pd.DataFrame({"a": [b"x", "y"]}),
+        r"row 2 \(counted from 1\): column a .* give a value of bytes",
+    ),
+]
+
+
+@pytest.mark.parametrize(("rows", "message"), UNFIT, ids=lambda each: str(each)[:40])
+def test_what_no_table_can_hold_is_rejected_before_one_is_created(
+    tmp_path: Path, rows: Any, message: str
+) -> None:
+    lake = a_lake(tmp_path)
+    with pytest.raises(ledger.LedgerError, match=message) as rejected:
+        lake.create_table("shop.orders", rows, append=True)
+    assert "was created before" not in rejected.value.message
+    assert lake.tables() == []
+
+
+def test_an_index_whose_values_no_column_loses_is_ignored(tmp_path: Path) -> None:
+    lake = a_lake(tmp_path)
+    for name, index in (("kept", FRAME.set_index("species", drop=False)), ("unnamed", FRAME[1:])):
+        table = lake.create_table(f"shop.{name}", index, append=True)
+        assert rows_in(table) == index.to_dict("records")
+
+
+def test_python_objects_of_polars_are_no_bytes(tmp_path: Path) -> None:
+    table = a_table(tmp_path, {"o": "BYTES"})
+    with pytest.raises(InvalidInputError, match="column o of the frame is polars.Object"):
+        table.append(UNFIT[6][0])
+    assert (table.state.version, paths_in(table)) == (0, [])
+
+
+def test_categories_of_polars_are_texts_at_any_depth(tmp_path: Path) -> None:
+    frame = pl.DataFrame(
+        {
+            "c": pl.Series(["a", "b", None], dtype=pl.Categorical),
+            "e": pl.Series(["x", "y", "x"], dtype=pl.Enum(["y", "x"])),
+        }
+    ).with_columns(l=pl.concat_list("c"), s=pl.struct("e"))
+    lake = a_lake(tmp_path)
+    table = lake.create_table("shop.orders", frame, append=True)
+    table.append(frame)
+    expected = [
+        {"c": "a", "e": "x", "l": ["a"], "s": {"e": "x"}},
+        {"c": "b", "e": "y", "l": ["b"], "s": {"e": "y"}},
+        {"c": None, "e": "x", "l": [None], "s": {"e": "x"}},
+    ]
+    assert rows_in(table) == expected * 2
