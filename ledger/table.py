@@ -739,8 +739,8 @@ class Table:
         Rows become Parquet files in the table's folder, with its field ids and partitioning, of the
         size in the option `ledger.target-file-size`. Columns and nested fields are matched by name;
         a missing one has its default, or NULL. A stream is read in batches. The index of a pandas
-        frame is not written. A retry with the same `commit_id` returns the first commit, whatever
-        its rows are.
+        frame is not written, and NaN in it is NULL; in dicts NaN is a number. A retry with the same
+        `commit_id` returns the first commit, whatever its rows are.
 
         Args:
             data: Rows: dicts of Python values, an Arrow table, record batch or reader, a frame of

@@ -6,6 +6,7 @@ JSON has no dates, times, bytes or decimals: they are ISO 8601 texts, Base64 and
 from __future__ import annotations
 
 import binascii
+import re
 from base64 import b64decode
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
@@ -145,7 +146,15 @@ def _boolean(text: str) -> bool:
     return lower == "true"
 
 
+def _refuse_nanoseconds(text: str) -> None:
+    """Reject digits of a second that Python's parsers cut, unless they are zeros."""
+    cut = re.search(r"[.,][0-9]{6}0*[1-9]", text)
+    if cut is not None:
+        raise ValueError(text)
+
+
 def _local(text: str) -> datetime:
+    _refuse_nanoseconds(text)
     found = datetime.fromisoformat(text)
     if found.tzinfo is not None:
         raise ValueError(text)
@@ -153,10 +162,16 @@ def _local(text: str) -> datetime:
 
 
 def _zoned(text: str) -> datetime:
+    _refuse_nanoseconds(text)
     found = datetime.fromisoformat(text)
     if found.tzinfo is None:
         raise ValueError(text)
     return found
+
+
+def _time(text: str) -> time:
+    _refuse_nanoseconds(text)
+    return time.fromisoformat(text)
 
 
 def _integer(text: str) -> int:
@@ -205,8 +220,14 @@ _PARSERS: Final[Mapping[str, tuple[Callable[[str], Any], str]]] = {
     "VARBINARY": _BASE64,
     "UUID": (UUID, "a UUID"),
     "DATE": (date.fromisoformat, "a date, such as 2026-01-31"),
-    "TIME": (time.fromisoformat, "a time, such as 12:30:00"),
-    "TIMESTAMP": (_local, "a local time, such as 2026-01-31T12:30:00"),
-    "TIMESTAMP_LTZ": (_zoned, "a time with its zone, such as 2026-01-31T12:30:00Z"),
+    "TIME": (_time, "a time, such as 12:30:00, with at most microseconds"),
+    "TIMESTAMP": (
+        _local,
+        "a local time, such as 2026-01-31T12:30:00, with at most microseconds",
+    ),
+    "TIMESTAMP_LTZ": (
+        _zoned,
+        "a time with its zone, such as 2026-01-31T12:30:00Z, with at most microseconds",
+    ),
 }
 """Parser of the texts of each type, and what they are, for messages."""

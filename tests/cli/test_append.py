@@ -184,6 +184,23 @@ def test_a_branch_and_the_flags_of_a_commit_are_taken(table: Table, append: Runn
         ("a.csv", "id,ok\n1,maybe\n", "'maybe' is none; write true or false"),
         ("a.csv", "id,at\n1,2026-01-31T12:00:00Z\n", "column at of shop.visits is TIMESTAMP(6)"),
         ("a.csv", "id,seen\n1,2026-01-31T12:00:00\n", "write a time with its zone"),
+        (
+            "a.csv",
+            "id,at\n1,2026-01-31T12:00:00.123456000\n2,2026-01-31T12:00:00.123456789\n",
+            ".123456789' is none; write a local time, such as 2026-01-31T12:30:00, with at most m",
+        ),
+        (
+            "a.jsonl",
+            '{"seen": "2026-01-31T12:00:00.1234560001Z"}',
+            "row 1 (counted from 1): column seen of shop.visits",
+        ),
+        (
+            "a.csv",
+            "id,at\n1,2026-01-31T12:00:00.123456000\n2,2026-01-31T12:00:00.1234567\n",
+            "row 2 (counted from 1): column at of shop.visits is TIMESTAMP(6), and '2026-01-31",
+        ),
+        ("a.csv", "id, symbol\n1,x\n", "shop.visits has no column ' symbol'; there are: 'id',"),
+        ("a.csv", "id,\n1,x\n", "shop.visits has no column ''; there are: 'id',"),
         ("a.csv", "id,nmae\n", "shop.visits has no column 'nmae'"),
         ("a.csv", "id,id\n1,2\n", "id and id of the rows both mean column id"),
         ("a.csv", "id,code\n1\n", "Expected 2 columns, got 1"),
