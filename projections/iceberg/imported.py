@@ -199,6 +199,12 @@ class PromotedManifests:
 
     def _manifests_of_snapshot(self, snapshot_id: int, state: TableState) -> Iterable[ManifestFile]:
         engines = self._engine_manifests(state)
+        if snapshot_id not in engines.origin.snapshots:
+            raise DamagedLogError(
+                f"version {state.version} of {self.table.identifier} refers to snapshot "
+                f"{snapshot_id}, which does not exist or was expired",
+                self.table.log.layout.commit(state.version),
+            )
         if not engines.origin.lists_files(snapshot_id):
             return engines.listed(engines.origin.snapshots[snapshot_id])
         found = self.listed.get(snapshot_id)

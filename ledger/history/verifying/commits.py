@@ -388,9 +388,11 @@ class TableFacts:
             listed: The snapshots with their file changes.
             before: The state before the commit, if one of them is a rollback.
         """
+        made: set[int] = set()
         for event, files in listed:
-            if isinstance(event, RolledBack):
-                yield from _rollback_target_problems(event, before)
+            if isinstance(event, RolledBack) and before is not None:
+                yield from _rollback_target_problems(event, before, made)
+            made.add(event.snapshot_id)
             if (files or not self._builder.source_lists_files) and not _sums_equal_only_file(
                 event, files
             ):
@@ -515,14 +517,25 @@ def numbers_out_of_range(commit: Commit[Any], listed: Listed) -> Iterator[str]:
                 yield f"file {excerpt(each.path)}: {said}"
 
 
-def _rollback_target_problems(event: RolledBack, before: TableState | None) -> Iterator[str]:
+def _rollback_target_problems(
+    event: RolledBack, before: TableState, made: Collection[int]
+) -> Iterator[str]:
+    """Yield the problems of a rollback's target.
+
+    Args:
+        event: The rollback.
+        before: The state before its commit.
+        made: Ids of the snapshots that earlier transactions of its commit made.
+    """
     target, tag = event.target_snapshot_id, event.target_tag_name
-    newest = event.snapshot_id - 1
-    if not 1 <= target <= newest:
-        yield f"it rolls back to snapshot {target}, and there are 1 to {newest}"
-    elif before is not None and not before.reachable(target) and target <= before.last_snapshot_id:
-        yield f"it rolls back to snapshot {target}, which was expired"
-    elif before is not None and not isinstance(tag, UnsetType):
+    if before.branch_number(target):
+        yield f"it rolls back to snapshot {target}, which is of a branch"
+    elif target not in made and not before.reachable(target):
+        yield (
+            f"it rolls back to snapshot {target}, which does not exist or was expired; there are "
+            f"{before.origin.readable_range_text(before)}"
+        )
+    elif not isinstance(tag, UnsetType):
         named = before.tags.get(tag)
         if named is None or named.snapshot_id != target:
             yield f"it rolls back to tag {excerpt(tag)}, which does not name snapshot {target}"

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from attrs import evolve
+from msgspec.structs import replace
 from pyarrow import parquet
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import StaticTable
@@ -27,7 +28,7 @@ from ledger import (
 )
 from ledger.cli import main
 from ledger.events import TablePromoted
-from ledger.log import fresh_id
+from ledger.log import digest, encode, fresh_id
 from ledger.state.iceberg_summary import RESERVED
 from ledger.table_handle import handle_of
 from projections.iceberg import Names, position, rebuild, verify
@@ -174,6 +175,47 @@ def test_what_only_a_rollback_brought_back_is_listed_and_goes_as_other_files_do(
     table.rollback(snapshot=second)
     assert shown() == held == by_pyiceberg(table)
     assert is_sound(table)
+
+
+def forge_rollback_to(table: Table, target: int) -> int:
+    """Append a commit that repeats the newest one, a rollback, with another target."""
+    log = handle_of(table).log
+    newest = log.commit_at(table.state.version)
+    transaction = newest.transactions[0]
+    (event,) = transaction.events
+    forged = replace(event, snapshot_id=event.snapshot_id + 1, target_snapshot_id=target)
+    path = max(Path(table.location.removeprefix("file://"), "_ledger", "log").glob("*.json"))
+    commit = replace(
+        newest,
+        version=newest.version + 1,
+        time_millis=newest.time_millis + 1,
+        parent=digest(path.read_bytes()),
+        transactions=(replace(transaction, id="forged", events=(forged,)),),
+    )
+    path.with_name(f"{commit.version:020}.json").write_bytes(encode(commit))
+    return commit.version
+
+
+def test_a_rollback_to_an_imported_snapshot_verifies_and_one_to_no_snapshot_does_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    theirs = created(tmp_path / "t")
+    first = appended(theirs, 1, name=["a"])
+    appended(theirs, 2, name=["b"])
+    lake = ledger.open(tmp_path / "lake")
+    lake.import_table("a.b", theirs.metadata_location)
+    lake.promote("a.b")
+    line = ["--ledger", str(tmp_path / "lake")]
+
+    assert main(["rollback", "a.b", "--to", f"snapshot:{first}", *line]) == 0
+    assert main(["verify", *line]) == 0, capsys.readouterr().out
+
+    version = forge_rollback_to(lake.table("a.b"), first + 1)
+    capsys.readouterr()
+    assert main(["verify", *line]) == 6
+    said = capsys.readouterr().out
+    assert f"it rolls back to snapshot {first + 1}, which does not exist or was expired" in said
+    assert f"{version:020}.json" in said
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
