@@ -710,6 +710,7 @@ class Ledger:
             options: See CommitOptions; for the commit that promotes the table.
 
         Raises:
+            CommitConflictError: Another writer committed through the catalog after the promotion.
             InvalidInputError: The table follows no source, or its source keeps changing.
             InvalidChangeError: Engines commit to it already, or cannot through the protocol.
             UnsupportedError: The ledger cannot own the table; nothing was written.

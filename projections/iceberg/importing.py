@@ -23,6 +23,7 @@ from ledger.events.table import SchemaRecord, TablePromoted
 from ledger.locations import LOCAL, Place, family_of, place_of
 from ledger.model.errors import (
     AlreadyExistsError,
+    CommitConflictError,
     InvalidInputError,
     LedgerError,
     NotFoundError,
@@ -63,7 +64,7 @@ from projections.iceberg.metadata_folder import (
     read_newest_metadata_file,
 )
 from projections.iceberg.metadata_schema import Schema
-from projections.iceberg.position import RENDERER, Names, is_projected_metadata_file
+from projections.iceberg.position import FOLDER, RENDERER, Names, is_projected_metadata_file
 from projections.iceberg.schema_json import DEEPEST
 from projections.iceberg.table_json import MetadataFileKeys, ParsedMetadataFile
 from projections.iceberg.table_metadata import ROW_IDS_SINCE, TableMetadata
@@ -871,20 +872,65 @@ class IcebergHandover:
 class IcebergLeading:
     """See `projections.importing.promoting.Leading`."""
 
+    def check(self, table: TableHandle) -> None:
+        """See `projections.importing.promoting.Leading`."""
+        _check_catalog_pointer(table)
+
     def follow(self, table: TableHandle) -> None:
-        """Project the table, and move the catalog's pointer if it still points to the ledger."""
+        """Project the table, and move the catalog's pointer to its newest metadata file."""
         version = project(table)
-        source = table.state.origin_of_kind(IcebergOrigin).source
-        if not _swappable_catalog_of(source):
+        at, wanted = _check_catalog_pointer(table), _metadata_file_uri(table, version)
+        if not at or at == wanted:
             return
-        at = catalog_pointer_of(source)
-        wanted = _metadata_file_uri(table, version)
-        if at not in (None, wanted) and _is_ledger_metadata_file(table, at):
-            swap_catalog_pointer(source, at, wanted)
+        if not swap_catalog_pointer(table.state.origin.source, at, wanted):
+            # A concurrent promotion moved it, or a writer of the catalog committed.
+            _check_catalog_pointer(table)
 
     def catalog(self, source: str) -> str:
         """Return the catalog table that points here; empty if none does."""
         return _swappable_catalog_of(source)
+
+
+def _check_catalog_pointer(table: TableHandle) -> str:
+    """Return the ledger's metadata file that a promoted table's catalog points to.
+
+    Empty if its source is not in a catalog whose pointer can be swapped.
+
+    Raises:
+        CommitConflictError: It points to another file: a writer committed through the catalog.
+        InvalidInputError: It points to a location that the table was moved from.
+        NotFoundError: The catalog has no such table.
+        StoreError: The catalog cannot be read.
+    """
+    source = table.state.origin.source
+    if not _swappable_catalog_of(source):
+        return ""
+    at, name, since = catalog_pointer_of(source), table.identifier, table.state.owner.since_version
+    if at is None:
+        raise NotFoundError(
+            f"{source} does not exist in its catalog, and the ledger owns {name} since version "
+            f"{since}: register a metadata file of {table.location}/metadata under that name, and "
+            f"run again: lakeledger promote {name}"
+        )
+    if _is_ledger_metadata_file(table, at):
+        return at
+    register = (
+        f"drop {source} from its catalog without its files, register a metadata file of "
+        f"{table.location}/metadata under that name, and run again: lakeledger promote {name}"
+    )
+    if _has_metadata_file_name(table, f"{FOLDER}/{posixpath.basename(at)}"):
+        raise InvalidInputError(
+            f"{source} points to {at}, a metadata file of {name} at another location than "
+            f"{table.location}: {register}"
+        )
+    raise CommitConflictError(
+        f"{source} points to {at}, which the ledger did not write: another writer committed "
+        f"there, and the ledger owns {name} since version {since}. Nothing was overwritten. "
+        "Stop that writer, look at its rows under another name (lakeledger import iceberg "
+        f"{source} {name}_foreign), and commit the missing ones to {name}. Then {register}",
+        source,
+        table.state.version,
+    )
 
 
 def _swappable_catalog_of(source: str) -> str:
@@ -900,8 +946,13 @@ def _is_ledger_metadata_file(table: TableHandle, url: str) -> bool:
     """Return whether the ledger projected a metadata file, with any renderer version."""
     own = f"{table.location}/"
     path = url.removeprefix(own)
+    return path != url and _has_metadata_file_name(table, path)
+
+
+def _has_metadata_file_name(table: TableHandle, path: str) -> bool:
+    """Return whether a path below a table's location is of one of its projected metadata files."""
     names = (Names(table.state.table_id, each) for each in range(1, RENDERER + 1))
-    return path != url and any(each.version_of(path) is not None for each in names)
+    return any(each.version_of(path) is not None for each in names)
 
 
 def _adoption_snapshot(

@@ -107,8 +107,21 @@ class Handover(Protocol):
 class Leading(Protocol):
     """Directs a format's readers to a promoted table."""
 
+    def check(self, table: TableHandle) -> None:
+        """Check that only the ledger committed where the readers of a promoted table look.
+
+        Raises:
+            CommitConflictError: Another writer did; the message names its commit.
+            NotFoundError: The readers' catalog does not know the table.
+        """
+
     def follow(self, table: TableHandle) -> None:
-        """Update the files or catalog that readers use to the newest version."""
+        """Update the files or catalog that readers use to the newest version.
+
+        Raises:
+            CommitConflictError: As of `check`; nothing was overwritten.
+            NotFoundError: As of `check`.
+        """
 
     def catalog(self, source: str) -> str:
         """Return the catalog's table that refers to the ledger; empty where none does."""
@@ -123,6 +136,10 @@ class FolderReaders:
     """
 
     project: Callable[[TableHandle], int]
+
+    def check(self, table: TableHandle) -> None:
+        """Check nothing: the promotion blocked other writers, or its instructions name them."""
+        del table
 
     def follow(self, table: TableHandle) -> None:
         """Project the table's own files up to the newest version."""
@@ -162,6 +179,7 @@ class Promoting:
         table = lake.table(identifier)
         _refuse_promoted(table, protocol)
         if table.state.is_promoted:
+            self.leading.check(table)
             owner = source or table.state.origin.source
             return self._promotion_result(table, owner, 0, 0, is_new=False)
         found = source or _recorded_source(self.handover, table)

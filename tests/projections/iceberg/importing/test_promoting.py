@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,14 @@ from ledger import (
     AlreadyExistsError,
     FormatError,
     InvalidChangeError,
+    InvalidInputError,
     NotFoundError,
     RenameColumn,
     Table,
 )
 from ledger.cli import main
 from ledger.events import TablePromoted
+from ledger.events.snapshots import RolledBack
 from ledger.log import digest, encode, fresh_id
 from ledger.state.iceberg_summary import RESERVED
 from ledger.table_handle import handle_of
@@ -183,6 +186,7 @@ def forge_rollback_to(table: Table, target: int) -> int:
     newest = log.commit_at(table.state.version)
     transaction = newest.transactions[0]
     (event,) = transaction.events
+    assert isinstance(event, RolledBack)
     forged = replace(event, snapshot_id=event.snapshot_id + 1, target_snapshot_id=target)
     path = max(Path(table.location.removeprefix("file://"), "_ledger", "log").glob("*.json"))
     commit = replace(
@@ -367,6 +371,55 @@ def test_a_catalog_points_to_the_ledger_and_is_updated_by_a_retry(
     assert not lake.promote("a.b").is_new
     assert rows(here.load_table("s.t")) == by_ledger(table)
     assert sum(isinstance(e, TablePromoted) for e in events_of(table)) == 1
+
+
+def test_a_foreign_commit_to_the_catalog_after_promotion_is_reported_and_kept(
+    here: Catalog, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    theirs = here.create_table("s.t", COLUMNS)
+    appended(theirs, 1, name=["a"])
+    lake = ledger.open(tmp_path / "lake")
+    lake.import_table("a.b", "here:s.t")
+    lake.promote("a.b")
+    appended(here.load_table("s.t"), 2, name=["b"])
+    foreign = here.load_table("s.t").metadata_location
+    table = lake.table("a.b")
+    table.alter([AddColumn(("age",), "INT")])
+    place = ["--ledger", str(tmp_path / "lake")]
+
+    for line in (["promote", "a.b", *place], ["promote", "a.b", "--dry-run", *place]):
+        assert main(line) == 4
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert f"here:s.t points to {foreign}, which the ledger did not write" in said.err
+        assert "lakeledger import iceberg here:s.t a.b_foreign" in said.err
+        assert here.load_table("s.t").metadata_location == foreign
+
+    lake.import_table("a.b_foreign", "here:s.t")
+    assert len(by_ledger(lake.table("a.b_foreign"))) == 2
+    here.drop_table("s.t")
+    assert main(["promote", "a.b", *place]) == 3
+    assert "here:s.t does not exist in its catalog" in capsys.readouterr().err
+    version = table.project("iceberg")
+    names = Names(table.state.table_id)
+    here.register_table("s.t", f"{table.location}/{names.metadata(version)}")
+    assert main(["promote", "a.b", *place]) == 0
+    assert "age" in here.load_table("s.t").schema().column_names
+
+
+def test_a_catalog_that_points_to_an_earlier_location_of_the_table_is_reported(
+    here: Catalog, tmp_path: Path
+) -> None:
+    appended(here.create_table("s.t", COLUMNS), 1, name=["a"])
+    lake = ledger.open(tmp_path / "lake")
+    lake.import_table("a.b", "here:s.t")
+    lake.promote("a.b")
+    older = here.load_table("s.t").metadata_location
+    shutil.copytree(tmp_path / "lake", tmp_path / "moved")
+
+    with pytest.raises(InvalidInputError, match="a metadata file of a.b at another location"):
+        ledger.open(tmp_path / "moved").promote("a.b")
+    assert here.load_table("s.t").metadata_location == older
 
 
 def events_of(table: Table) -> Iterator[Any]:
