@@ -20,7 +20,7 @@ from ledger.decide.changes import CorrectClock
 from ledger.decide.commit_policies import CommitContext, applicable_rules, commit_refusals
 from ledger.decide.format_rules import Formats, History, problems, refuse_unknown
 from ledger.decide.operations import planned_words
-from ledger.decide.table import PendingTableChanges, TableDecision
+from ledger.decide.table import PendingTableChanges, TableDecision, refuse_by_owner
 from ledger.events import SchemaChange, SpecChange, TableEvent
 from ledger.formats import part_if_any
 from ledger.log.stream_log import StreamLog
@@ -132,8 +132,10 @@ def plan_changes(
         context: The commit context, for the table's own rules; None to skip those rules.
 
     Raises:
-        InvalidChangeError: No format has rules under which the changes are valid.
+        InvalidChangeError: The table follows a source, or no format has rules under which the
+            changes are valid.
     """
+    refuse_by_owner(state, changes)
     trial = _ChangeTrial(state, tuple(changes), history, formats)
     outcome = trial.outcome()
     after = state_after_events(state, outcome.events)

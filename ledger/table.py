@@ -352,7 +352,8 @@ class Table:
         """Return the outcome of `alter` with these changes and each format's verdict; a dry run.
 
         Raises:
-            InvalidChangeError: The changes are invalid under any format's rules.
+            InvalidChangeError: The changes are invalid under any format's rules, or the table
+                follows a source.
 
         Example:
             >>> planned = orders.plan([ledger.AddColumn(("note",), "STRING")])
@@ -1102,6 +1103,8 @@ class Table:
         self, *, before: int, **options: Unpack[CommitOptions]
     ) -> Appended[TableState]:
         """Expire the snapshots with ids below `before`; tagged ones stay, no file is deleted.
+
+        In a table from Iceberg, whose ids have no order: those that were added before it.
 
         By age: `before=table.at(timestamp=...).snapshot.id` keeps the snapshot that was the newest
         at that time, and all later ones.

@@ -6,7 +6,7 @@ checks for a cell or file that both changed, and is decided again with its paths
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -450,7 +450,7 @@ class TableIntent:
 
     def _decide_and_check(self, state: TableState) -> tuple[TableEvent, ...] | AlreadyCommitted:
         if not state.dropped:
-            self._refuse_by_owner(state)
+            refuse_by_owner(state, self._asked)
             events = tuple(self._decide_events(state))
             if self._context is not None:
                 refuse_commit(state, events, self._context)
@@ -461,7 +461,7 @@ class TableIntent:
         raise TableDroppedError("the table was dropped; open its name again to see its state")
 
     def _resolve_events(self, base: TableState) -> tuple[TableEvent, ...]:
-        self._refuse_by_owner(base)
+        refuse_by_owner(base, self._asked)
         if not self._pending_changes:
             return ()
         rules = partial(Rules.of, allow_incompatible=self._allows_incompatible)
@@ -471,35 +471,6 @@ class TableIntent:
         # As if it had not been decided before.
         self._pending_changes.anchors = None
         return self._decide_and_check(base)
-
-    def _refuse_by_owner(self, state: TableState) -> None:
-        """Reject changes that the table's owner does not allow the library.
-
-        Data of a served table is committed as manifests, by another request than a list of files.
-        """
-        owner = state.owner
-        if owner.kind == "ledger" or all(
-            owner.kind in _allowed_owner_kinds(each) for each in self._asked
-        ):
-            return
-        if owner.kind == "served":
-            raise InvalidChangeError(
-                f"the table is served: engines commit its data through the {owner.protocol} "
-                f"protocol since version {owner.since_version}, and no list of data files can be "
-                "committed here. Commit through the server, or take the table back first "
-                "(lakeledger serve-table TABLE --back, or Table.stop_serving)",
-                kind="SERVED",
-            )
-        origin = state.origin
-        marks = any(isinstance(e, SetOption) and e.key == PERSONAL_OPTION for e in self._asked)
-        there = f"set the property {PERSONAL_OPTION} there" if marks else "change it there"
-        raise InvalidChangeError(
-            f"the table follows {origin.source}, which others own, and takes no commits of "
-            f"its own: {there}, then import what is new (lakeledger import "
-            f"{origin.format_name}), "
-            "or promote it to let the ledger own it from now on (lakeledger promote)",
-            kind="MIRRORED",
-        )
 
     def _decide_events(self, state: TableState) -> Iterator[TableEvent]:
         schema = state.schema
@@ -627,6 +598,41 @@ class TableIntent:
             if not keys.isdisjoint(self._touched.effects_of(commit).snapshot_keys):
                 return AlreadyCommitted(commit.version)
         return None
+
+
+def refuse_by_owner(state: TableState, changes: Collection[TableChange]) -> None:
+    """Reject changes that the table's owner does not allow the library.
+
+    Data of a served table is committed as manifests, by another request than a list of files.
+
+    Args:
+        state: The table.
+        changes: The requested changes.
+
+    Raises:
+        InvalidChangeError: The table is served or mirrored, and does not allow one of them.
+    """
+    owner = state.owner
+    if owner.kind == "ledger" or all(owner.kind in _allowed_owner_kinds(each) for each in changes):
+        return
+    if owner.kind == "served":
+        raise InvalidChangeError(
+            f"the table is served: engines commit its data through the {owner.protocol} "
+            f"protocol since version {owner.since_version}, and no list of data files can be "
+            "committed here. Commit through the server, or take the table back first "
+            "(lakeledger serve-table TABLE --back, or Table.stop_serving)",
+            kind="SERVED",
+        )
+    origin = state.origin
+    marks = any(isinstance(e, SetOption) and e.key == PERSONAL_OPTION for e in changes)
+    there = f"set the property {PERSONAL_OPTION} there" if marks else "change it there"
+    raise InvalidChangeError(
+        f"the table follows {origin.source}, which others own, and takes no commits of "
+        f"its own: {there}, then import what is new (lakeledger import "
+        f"{origin.format_name}), "
+        "or promote it to let the ledger own it from now on (lakeledger promote)",
+        kind="MIRRORED",
+    )
 
 
 def _allowed_owner_kinds(change: TableChange) -> frozenset[OwnerKind]:

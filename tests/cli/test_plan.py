@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+import ledger
 from tests.cli.conftest import Ran, Run
+from tests.projections.iceberg.importing.writing import created
 
 
 @pytest.fixture
@@ -83,3 +85,18 @@ def test_the_text_says_which_schema_comes_of_it_where_another_one_does(shop: Run
     assert (ran.code, ran.err) == (0, "")
     assert "sort" in ran.out
     assert "become schema" not in ran.out
+
+
+def test_a_mirrored_table_is_rejected_as_alter_does(run: Run, tmp_path: Path) -> None:
+    theirs = created(tmp_path / "t")
+    lake = ledger.open(tmp_path / "lake")
+    lake.import_table("a.b", theirs.metadata_location)
+    line = ("a.b", "--add", "c INT", "--ledger", tmp_path / "lake")
+
+    planned = run("plan", *line)
+
+    assert planned == run("alter", *line)
+    assert (planned.code, planned.out) == (1, "")
+    assert "takes no commits of its own" in planned.err
+    with pytest.raises(ledger.InvalidChangeError, match="takes no commits of its own"):
+        lake.table("a.b").plan([ledger.AddColumn(("c",), "INT")])
