@@ -292,7 +292,8 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
         Raises:
             NotFoundError: There is no such snapshot.
         """
-        del state
+        if not self.snapshots and earliest_snapshot_id <= state.earliest_snapshot_id:
+            return None
         if earliest_snapshot_id not in self.snapshots:
             raise NotFoundError(
                 f"snapshot {earliest_snapshot_id} does not exist or was expired; there are "

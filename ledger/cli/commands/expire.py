@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import takewhile
@@ -23,6 +23,7 @@ from ledger.cli.options import (
 from ledger.cli.output import Screen
 from ledger.decide.changes import ExpireSnapshots
 from ledger.decide.snapshots import decide_snapshot_expiry
+from ledger.decide.table import refuse_by_owner
 from ledger.events.imported import SnapshotsRemoved
 from ledger.events.snapshots import SnapshotsExpired
 from ledger.model.errors import NotFoundError
@@ -36,9 +37,9 @@ class ExpiryEffect:
     """Effect of an expiry.
 
     Attributes:
-        before: Snapshots with smaller ids expire.
+        before: Id of the oldest snapshot to keep; those before it expire.
         gone: Ids of the snapshots that can no longer be read, in order.
-        tagged: Ids of the snapshots that only their tags keep, by tag. Base snapshots of branches
+        tagged: Ids of the older snapshots that their tags keep, by tag. Base snapshots of branches
             are kept too.
     """
 
@@ -57,17 +58,33 @@ class ExpiryEffect:
             before: Id of the oldest snapshot to keep.
             fact: Event to commit; None if nothing expires.
         """
-        older = [] if fact is None else [*_snapshots_before(state, before)]
-        tagged = {
-            name: tag.snapshot_id
-            for name, tag in sorted(state.tags.items())
-            if tag.snapshot_id in older
-        }
+        if fact is None:
+            return cls(before, (), {})
+        if isinstance(fact, SnapshotsRemoved):
+            return cls._of_removal(state, fact)
+        before = fact.earliest_snapshot_id
+        ids = reversed(state.snapshot_ids)
+        older = [each for each in ids if state.earliest_snapshot_id <= each < before]
         kept = state.held_snapshot_ids
         gone = tuple(each for each in older if each not in kept)
-        return cls(
-            before, fact.snapshot_ids if isinstance(fact, SnapshotsRemoved) else gone, tagged
+        return cls(before, gone, _tags_among(state, older))
+
+    @classmethod
+    def _of_removal(cls, state: TableState, fact: SnapshotsRemoved) -> ExpiryEffect:
+        """Return the effect of an event that lists the snapshots, whose ids have no order.
+
+        The oldest snapshot to keep is not in the event: it is the first one after those removed
+        that not only a tag keeps.
+        """
+        ids = state.snapshot_ids[::-1]
+        removed = frozenset(fact.snapshot_ids)
+        last = max(place for place, each in enumerate(ids) if each in removed)
+        tagged = {each.snapshot_id for each in state.tags.values()} - {state.last_snapshot_id}
+        before = next(
+            (each for each in ids[last + 1 :] if each not in tagged), state.last_snapshot_id
         )
+        older = [*takewhile(lambda each: each != before, ids)]
+        return cls(before, fact.snapshot_ids, _tags_among(state, older))
 
     @classmethod
     def of_commit(cls, table: Table, version: int) -> ExpiryEffect:
@@ -75,26 +92,25 @@ class ExpiryEffect:
         state = table.at(version=version - 1).state
         for transaction in handle_of(table).log.commit_at(version).transactions:
             for event in transaction.events:
-                if isinstance(event, SnapshotsExpired):
-                    return cls.of(state, event.earliest_snapshot_id, event)
-                if isinstance(event, SnapshotsRemoved):
-                    return cls(max(event.snapshot_ids) + 1, tuple(sorted(event.snapshot_ids)), {})
+                if isinstance(event, SnapshotsExpired | SnapshotsRemoved):
+                    return cls.of(state, state.earliest_snapshot_id, event)
         return cls.of(state, state.earliest_snapshot_id, None)
 
 
-def _snapshots_before(state: TableState, before: int) -> Iterator[int]:
-    """Yield the unexpired snapshots before one, oldest first."""
-    ids = reversed(state.snapshot_ids)
-    if not state.origin.has_ordered_ids:
-        return takewhile(lambda each: each != before, ids)
-    return (each for each in ids if state.earliest_snapshot_id <= each < before)
+def _tags_among(state: TableState, snapshot_ids: Collection[int]) -> dict[str, int]:
+    """Return the tags of some snapshots: their snapshot ids by name."""
+    return {
+        name: tag.snapshot_id
+        for name, tag in sorted(state.tags.items())
+        if tag.snapshot_id in snapshot_ids
+    }
 
 
 def expire(  # noqa: PLR0913 - each is an option of the command
     name: TableName,
     /,
     *,
-    before: Annotated[int | None, Parameter(help="Expire snapshots with smaller ids.")] = None,
+    before: Annotated[int | None, Parameter(help="Id of the oldest snapshot to keep.")] = None,
     keep: Annotated[
         int | None,
         Parameter(validator=check_one_or_more, help="Number of newest snapshots to keep."),
@@ -127,7 +143,9 @@ def expire(  # noqa: PLR0913 - each is an option of the command
     if not (yes and writing.commit_id):
         state = table.state
         oldest = first_kept()
-        fact = decide_snapshot_expiry(state, ExpireSnapshots(oldest))
+        change = ExpireSnapshots(oldest)
+        refuse_by_owner(state, [change])
+        fact = decide_snapshot_expiry(state, change)
         effect = ExpiryEffect.of(state, oldest, fact)
         # Repeated runs of a job make no commits if nothing expires.
         document |= {**_expiry_facts(effect), "version": state.version}
@@ -158,21 +176,35 @@ def expire(  # noqa: PLR0913 - each is an option of the command
 def _oldest_snapshot_to_keep(
     table: Table, before: int | None, keep: int | None, older_than: str | None
 ) -> int:
-    """Return the id of the oldest snapshot to keep."""
+    """Return the id of the oldest snapshot to keep; it is the oldest one if nothing expires."""
     if before is not None:
         return before
     state = table.state
-    newest = state.last_snapshot_id
-    first = newest + 1 - keep if keep else _current_snapshot_at(table, read_time(older_than or ""))
-    return max(state.earliest_snapshot_id, first)
+    ids = state.snapshot_ids
+    if not ids:
+        return state.earliest_snapshot_id
+    first = (
+        ids[min(keep, len(ids)) - 1]
+        if keep is not None
+        else _oldest_since(table, ids, read_time(older_than or ""))
+    )
+    return max(state.earliest_snapshot_id, first) if state.origin.has_ordered_ids else first
 
 
-def _current_snapshot_at(table: Table, moment: datetime | int) -> int:
-    """Return the id of the current snapshot at a time; 0 if there was none."""
+def _oldest_since(table: Table, ids: Sequence[int], moment: datetime | int) -> int:
+    """Return the oldest snapshot that was current at a time or was made after it.
+
+    Args:
+        table: The table.
+        ids: Its snapshots, newest first.
+        moment: The time.
+    """
     try:
-        return table.at(timestamp=moment).state.last_snapshot_id
+        then = table.at(timestamp=moment).state
     except NotFoundError:
-        return 0
+        return ids[-1]
+    known = {*then.snapshot_ids} - {then.last_snapshot_id}
+    return next((each for each in reversed(ids) if each not in known), ids[0])
 
 
 def _expiry_facts(effect: ExpiryEffect) -> dict[str, Any]:
@@ -198,7 +230,8 @@ def _print_expiry(screen: Screen, title: str, effect: ExpiryEffect) -> None:
     if count:
         said += f" before {effect.before}: {_format_id_ranges(effect.gone)}"
     screen.line(f"{title} {said}")
-    screen.table(("kept by tag", "snapshot"), effect.tagged.items())
+    tagged = ((name, str(snapshot_id)) for name, snapshot_id in effect.tagged.items())
+    screen.table(("kept by tag", "snapshot"), tagged)
 
 
 def _format_id_ranges(ids: tuple[int, ...]) -> str:
