@@ -783,7 +783,7 @@ def find_tables(place: str, access: FileAccess) -> list[FoundTable]:
     return tables_below(SourceFiles(access.below(root)), root, has_folder(FOLDER))
 
 
-DELTA = Importing(read, find_tables)
+DELTA = Importing("delta", read, find_tables)
 
 
 _TIMED = "delta.enableInCommitTimestamps"

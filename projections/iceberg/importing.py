@@ -766,7 +766,7 @@ def _refuse_other_table(origin: IcebergOrigin, source: IcebergSource) -> None:
     )
 
 
-ICEBERG = Importing(read, tables_of)
+ICEBERG = Importing("iceberg", read, tables_of)
 
 
 class IcebergHandover:

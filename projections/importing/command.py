@@ -189,6 +189,8 @@ class _RepeatedImport:
     def _print_imported(self, done: Imported) -> None:
         self.transactions += done.transactions
         if self.screen.output == "text":
+            if done.created_database:
+                self.screen.line(_created_database_text(done))
             self.screen.line(
                 f"{done.identifier} stands at version {done.version}: {done.transactions:,} "
                 f"transactions imported, {len(done.snapshots):,} snapshots among them"
@@ -228,6 +230,7 @@ def _result_document(done: Imported) -> dict[str, Any]:
         "metadataFile": done.metadata_file,
         "dryRun": done.version is None,
         "isNew": done.is_new,
+        "createdDatabase": done.created_database or None,
         "transactions": done.transactions,
         "snapshots": list(done.snapshots),
         "schemas": list(done.schemas),
@@ -237,10 +240,17 @@ def _result_document(done: Imported) -> dict[str, Any]:
     }
 
 
+def _created_database_text(done: Imported) -> str:
+    verb = "would create" if done.version is None else "created"
+    return f"{verb} database {done.created_database}, which did not exist"
+
+
 def _print_result(screen: Screen, done: Imported) -> None:
     if not done.transactions and not done.is_new:
         screen.line(f"{done.identifier} is up to date with {done.source}")
         return
+    if done.created_database:
+        screen.line(_created_database_text(done))
     came = "would come" if done.version is None else "came"
     screen.line(f"{done.transactions:,} transactions {came} from {done.source}:")
     for noun, some in (

@@ -5,6 +5,7 @@ Opening a table reads its checkpoint, and that of an imported table holds its wh
 
 from __future__ import annotations
 
+import shlex
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -204,6 +205,8 @@ class Imported:
         source: The source's name for messages, without secrets.
         metadata_file: The source's newest metadata file.
         is_new: Whether the table was not in the ledger before.
+        created_database: The database that did not exist and was created for the table, or would
+            be; empty if there is none.
         transactions: The number of imported transactions.
         snapshots: The ids of the imported snapshots, oldest first.
         schemas: The ids of the imported schemas, including the table's first one.
@@ -216,6 +219,7 @@ class Imported:
     source: str
     metadata_file: str
     is_new: bool
+    created_database: str
     transactions: int
     snapshots: tuple[int, ...]
     schemas: tuple[int, ...]
@@ -249,10 +253,12 @@ class Importing:
     """One format's import; see `Ledger.import_table`.
 
     Attributes:
+        format_name: The format's name, as of the origins of its tables.
         read: Reads a source of the format into transactions.
         tables: Finds the tables in a folder or a catalog, with the permission to open files.
     """
 
+    format_name: str
     read: Read
     tables: Callable[[str, FileAccess], list[FoundTable]] = _refuse_listing
 
@@ -290,7 +296,7 @@ class Importing:
     ) -> Imported:
         """Return the result of an import without writing anything."""
         _, incoming = self._read_incoming(lake, identifier, source, now_millis, access)
-        return _import_result(identifier, incoming, None)
+        return _import_result(identifier, incoming, _missing_database(lake, identifier), None)
 
     def run(
         self,
@@ -308,12 +314,13 @@ class Importing:
         committed transactions are not imported twice.
         """
         table, incoming = self._read_incoming(lake, identifier, source, now_millis, access)
+        created = _missing_database(lake, identifier)
         if incoming.creation is not None:
             table = _create_imported_table(lake, identifier, incoming.creation, incoming.source)
         if table is None:
             raise AssertionError("a table exists, or has an origin")
         version = _commit_planned(table, incoming, on_progress or ignore_progress)
-        return _import_result(identifier, incoming, version)
+        return _import_result(identifier, incoming, created, version)
 
     def _read_incoming(
         self,
@@ -334,6 +341,8 @@ class Importing:
                 if table.state.is_promoted
                 else f"table {identifier} exists and is the ledger's own; import under another name"
             )
+        if table is not None:
+            self._refuse_other_format(table)
         incoming = self._read_quietly(source, table, now_millis, access)
         for text in incoming.not_carried:
             check_credentials(text, incoming.source)
@@ -342,6 +351,21 @@ class Importing:
             for text in texts:
                 check_credentials(text, each.metadata_file)
         return table, incoming
+
+    def _refuse_other_format(self, table: TableHandle) -> None:
+        """Reject a mirrored table whose source is of another format.
+
+        Raises:
+            AlreadyExistsError: It is.
+        """
+        origin, name = table.state.origin, table.identifier
+        if origin.format_name != self.format_name:
+            raise AlreadyExistsError(
+                f"table {name} follows {origin.source}, a table of {origin.format_name.title()}, "
+                f"and was not imported from {self.format_name.title()}: import what is new with "
+                f"lakeledger import {origin.format_name} {shlex.quote(origin.source)} {name}, or "
+                "give the other table another name"
+            )
 
     def _read_quietly(
         self, source: str, table: TableHandle | None, now_millis: int, access: FileAccess
@@ -360,6 +384,11 @@ class Importing:
         # Not within the except clause: the error would be the context of the new one.
         check_credentials("".join(traceback.format_exception(failed, limit=0)), shown(source))
         raise failed
+
+
+def _missing_database(lake: LedgerHandle, identifier: Identifier) -> str:
+    """Return the database of a table if it does not exist; else an empty text."""
+    return "" if identifier.database in lake.state.databases else identifier.database
 
 
 def _create_imported_table(
@@ -394,7 +423,10 @@ def _commit_planned(
 
 
 def _import_result(
-    identifier: Identifier, incoming: IncomingTransactions, version: int | None
+    identifier: Identifier,
+    incoming: IncomingTransactions,
+    created_database: str,
+    version: int | None,
 ) -> Imported:
     events = [each for step in incoming.planned for each in step.events]
     creation = incoming.creation
@@ -409,6 +441,7 @@ def _import_result(
         source=incoming.source,
         metadata_file=incoming.metadata_file,
         is_new=incoming.creation is not None,
+        created_database=created_database,
         transactions=len(incoming.planned),
         snapshots=tuple(
             each.snapshot.snapshot_id if isinstance(each, e.SnapshotAdded) else each.snapshot_id

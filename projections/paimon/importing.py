@@ -445,7 +445,7 @@ def find_tables(source: str, access: FileAccess) -> list[FoundTable]:
     return tables_below(SourceFiles(access.below(at)), at, has_folder("schema"))
 
 
-PAIMON = Importing(read, find_tables)
+PAIMON = Importing("paimon", read, find_tables)
 
 
 _OWNER = "lakeledger.location"

@@ -105,6 +105,37 @@ def test_a_table_and_its_new_commits_are_imported(shop: Run, tmp_path: Path, kin
     assert "is up to date with" in shop(*command).out
 
 
+def test_a_database_that_the_import_creates_is_named(shop: Run, tmp_path: Path) -> None:
+    theirs = InIceberg(tmp_path)
+    command = ("import", "iceberg", theirs.folder)
+
+    planned = shop(*command, "quaks.events", "--dry-run")
+    assert "would create database quaks, which did not exist\n" in planned.out
+    assert "quaks" not in shop("list", "--output", "json").out
+    as_json = shop(*command, "quaks.events", "--dry-run", "--output", "json").document
+    assert as_json["createdDatabase"] == "quaks"
+
+    assert "created database quaks, which did not exist\n" in shop(*command, "quaks.events").out
+    assert "database quaks" not in shop(*command, "quaks.again").out
+    theirs.append()
+    as_json = shop(*command, "quaks.again", "--output", "json").document
+    assert as_json["createdDatabase"] is None
+
+
+@pytest.mark.parametrize("kind", ["delta", "paimon"])
+def test_an_import_by_another_format_names_the_table_and_its_own_format(
+    shop: Run, tmp_path: Path, kind: str
+) -> None:
+    theirs: Theirs = FORMATS[kind](tmp_path)
+    theirs.append()
+    assert shop("import", kind, theirs.folder, NAME).code == 0
+
+    ran = shop("import", "iceberg", theirs.folder, NAME)
+    assert (ran.code, ran.out) == (3, "")
+    assert f"table {NAME} follows {theirs.folder}, a table of {kind.title()}" in ran.err
+    assert f"lakeledger import {kind} {theirs.folder} {NAME}" in ran.err
+
+
 @each_format
 def test_the_other_commands_know_it(shop: Run, tmp_path: Path, kind: str) -> None:
     theirs: Theirs = FORMATS[kind](tmp_path)
