@@ -206,10 +206,7 @@ def log(  # noqa: PLR0913 - each is an option
     if not newest:
         place.screen.notice("no commit matches; `lakeledger log --help` lists the filters")
     if next(commits, None) is not None:
-        # Versions are of one log.
-        oldest, more = f"--before {newest[-1].commit.version}", f"--limit {2 * limit}"
-        how = f"for more, use {more}" if has_table else f"to continue, use {oldest}"
-        place.screen.notice(f"there are older commits; {how}")
+        shown.print_way_to_older(newest[-1].commit.version, limit)
     if only is not None:
         warn_stale_projections(only, place.screen)
 
@@ -324,6 +321,13 @@ class _CommitPrinter:
             map(self._commit_document, found),
             lambda to: to.table(names, self._commit_rows(found)),
         )
+
+    def print_way_to_older(self, version: int, limit: int) -> None:
+        """Print how to see the commits before the oldest one shown."""
+        # Versions are of one log.
+        more = f"for more, use --limit {2 * limit}"
+        how = more if self.has_table else f"to continue, use --before {version}"
+        self.screen.notice(f"there are older commits; {how}")
 
     def _commit_document(self, found: _MatchingCommit) -> Document:
         document = _table_fields_of(found.entry) if self.has_table else {}
