@@ -179,14 +179,13 @@ def _oldest_snapshot_to_keep(
     """Return the id of the oldest snapshot to keep; it is the oldest one if nothing expires."""
     if before is not None:
         return before
+    moment = None if older_than is None else read_time(older_than)
     state = table.state
     ids = state.snapshot_ids
     if not ids:
         return state.earliest_snapshot_id
     first = (
-        ids[min(keep, len(ids)) - 1]
-        if keep is not None
-        else _oldest_since(table, ids, read_time(older_than or ""))
+        ids[min(keep or 1, len(ids)) - 1] if moment is None else _oldest_since(table, ids, moment)
     )
     return max(state.earliest_snapshot_id, first) if state.origin.has_ordered_ids else first
 
