@@ -21,6 +21,7 @@ from ledger.decide import changes as table_changes
 from ledger.decide.changes import TableChange, TagChange
 from ledger.decide.format_rules import declared_rules
 from ledger.decide.recorded_values import check_recorded_values
+from ledger.decide.table import refuse_by_owner
 from ledger.decide.table_options import MarkedColumns
 from ledger.engine_writes import BranchRetention, engine_tags_of, engine_writes_of
 from ledger.events import TableEvent
@@ -352,7 +353,9 @@ def plan_undo(handle: TableHandle, version: int, transaction: str | None) -> Und
     """Return the changes that `undo` would commit, or why it cannot; nothing is written."""
     head = handle.state
     before, after, _ = states_around_transaction(handle.log, version, transaction)
-    return plan_transaction_undo(before, after, head, handle.past_columns(head))
+    found = plan_transaction_undo(before, after, head, handle.past_columns(head))
+    refuse_by_owner(head, found.changes)
+    return found
 
 
 def undo(
@@ -374,7 +377,9 @@ def undo(
 def plan_restore(handle: TableHandle, then: TableState) -> Undoing:
     """Return the changes that `restore` would commit, or why it cannot; nothing is written."""
     head = handle.state
-    return plan_state_restore(then, head, handle.past_columns(head))
+    found = plan_state_restore(then, head, handle.past_columns(head))
+    refuse_by_owner(head, found.changes)
+    return found
 
 
 def restore(handle: TableHandle, then: TableState, options: CommitOptions) -> Appended[TableState]:

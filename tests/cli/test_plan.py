@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pyiceberg.types import LongType
 
 import ledger
 from tests.cli.conftest import Ran, Run
@@ -100,3 +101,19 @@ def test_a_mirrored_table_is_rejected_as_alter_does(run: Run, tmp_path: Path) ->
     assert "takes no commits of its own" in planned.err
     with pytest.raises(ledger.InvalidChangeError, match="takes no commits of its own"):
         lake.table("a.b").plan([ledger.AddColumn(("c",), "INT")])
+
+
+def test_plans_of_undo_and_restore_reject_a_mirrored_table_as_they_do(
+    run: Run, tmp_path: Path
+) -> None:
+    theirs = created(tmp_path / "t")
+    with theirs.update_schema() as update:
+        update.add_column("age", LongType())
+    lake = ledger.open(tmp_path / "lake")
+    lake.import_table("a.b", theirs.metadata_location)
+    for line in (("undo", "a.b", lake.table("a.b").state.version), ("restore", "a.b", "--to", "0")):
+        there = (*line, "--ledger", tmp_path / "lake")
+        planned = run(*there)
+        assert planned == run(*there, "--yes")
+        assert (planned.code, planned.out) == (1, "")
+        assert "takes no commits of its own" in planned.err
