@@ -180,7 +180,7 @@ MISTAKES: list[tuple[list[str], int, str]] = [
     (["alter", "shop.orders", "--set", "ledger.folow=iceberg"], 1, "did you mean ledger.follow?"),
     (["sql", "SELECT * FROM shop.orders"], 1, "rows of tables are read by lakeledger head"),
     (["show", "shop.orders", "--at", "yesterday"], 3, "nothing was there at 20"),
-    (["show", "shop.orders", "--at", "2013-01-05T12:00:00Z"], 3, "2013-01-05 12:00:00.000 UTC"),
+    (["show", "shop.orders", "--at", "2013-01-05T12:00:00Z"], 3, "2013-01-05 12:00:00.999 UTC"),
     (["show", "shop.orders", "--at", "-7"], 3, "there are only 0 commits before the newest"),
     (["show", "shop.orders", "--tag", "a", "--version", "1"], 2, "give only one of --at"),
     (["show", "--tag", "a"], 2, "name the table"),
