@@ -335,6 +335,8 @@ OPENING = {
     "ledger.cli.options": ({"read_text": 1}, "the user's own profile"),
     "ledger.cli.quickstart.steps": ({"read_table": 1}, "flights of a package"),
     "ledger.audit.report": ({"read_text": 1}, "the page's own template"),
+    "ledger.model.extras": ({"read_text": 1}, "pip's record of this package"),
+    "projections.rest.page.rendering": ({"read_bytes": 1}, "the page's own style and icon"),
     "projections.rest.authentication": ({"read_text": 1}, "the operator's own file of tokens"),
     "projections.rest.dlf_keys": ({"read_text": 1}, "the operator's own file of access keys"),
     "projections.rest.command": ({"read_text": 1}, "the operator's own storage config"),

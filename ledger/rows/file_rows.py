@@ -36,7 +36,7 @@ LONGEST_LINE: Final = 64 << 20
 _CSV_BLOCK: Final = 4 << 20
 
 
-def open_files(paths: Iterable[str], storage_options: Mapping[str, Any]) -> RowInput:
+def open_row_files(paths: Iterable[str], storage_options: Mapping[str, Any]) -> RowInput:
     """Return the rows of files, one after the other; nothing is read yet.
 
     Args:
@@ -47,7 +47,7 @@ def open_files(paths: Iterable[str], storage_options: Mapping[str, Any]) -> RowI
         InvalidInputError: A name has another ending.
 
     Example:
-        >>> open_files(["a.xls"], {})
+        >>> open_row_files(["a.xls"], {})
         Traceback (most recent call last):
         ledger.model.errors.InvalidInputError: a.xls is none of .csv, .jsonl, .ndjson, .parquet; ...
     """

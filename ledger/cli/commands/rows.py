@@ -33,12 +33,12 @@ def append(
     """
     if not paths:
         raise UsageError("no files are given; name files that end in .csv, .jsonl or .parquet")
-    from ledger.rows.file_rows import open_files
+    from ledger.rows.file_rows import open_row_files
     from ledger.rows.row_commits import commit_rows
 
     table = place.table(name)
     screen = place.screen
-    rows = open_files(paths, place.storage_options())
+    rows = open_row_files(paths, place.storage_options())
     with screen.progress("writing rows"):
         done = writing.once(
             table,
