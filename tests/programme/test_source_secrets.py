@@ -236,7 +236,7 @@ def test_an_import_says_which_file_carries_credentials(tmp_path: Path) -> None:
     source = iceberg(tmp_path / "t", location=f"s3://me:{SECRET}@bucket/t")
     with pytest.raises(LedgerError, match="carries a user.*storage_options"):
         lake.import_table("d.t", source)
-    assert lake.tables() == []
+    assert not lake.is_begun
 
 
 SPELLED = (
