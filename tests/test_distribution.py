@@ -1,4 +1,4 @@
-"""What is published: both archives have what they should, and the package index accepts them."""
+"""Both published archives have the files that they should, and the package index accepts them."""
 
 from __future__ import annotations
 

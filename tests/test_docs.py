@@ -314,7 +314,7 @@ NEEDED = {
     r"lakeledger (?:serve|ui)(?![\w-])": "serve",
     r"lakeledger report\b|\.report\(": "report",
 }
-"""What a block uses, and the extra or the package that brings it."""
+"""Extras and packages that blocks need, by a pattern of the code that needs them."""
 INSTALLED = re.compile(r"pip install (?P<what>.+)")
 
 

@@ -19,7 +19,7 @@ LOADED = {"script": "src", "link": "href", "img": "src", "iframe": "src", "sourc
 
 
 class Page(HTMLParser):
-    """What a page loads, links to, and can be linked by."""
+    """Resources, links, ids and pictures of a page."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()

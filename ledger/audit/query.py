@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -71,14 +71,13 @@ def run_query(statement: str, views: Mapping[str, Rows]) -> pa.RecordBatchReader
     import pyarrow as pa
 
     connection = duckdb.connect(":memory:", config=dict(_CONFIGURATION))
-    try:
+    with ExitStack() as cleanup:
+        cleanup.callback(connection.close)
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET lock_configuration = true")
         query = _Query(statement, views)
         reader = query.execute(connection)
-    except BaseException:
-        connection.close()
-        raise
+        cleanup.pop_all()
     return pa.RecordBatchReader.from_batches(reader.schema, query.batches(reader, connection))
 
 

@@ -53,7 +53,7 @@ def check_column_names(frame: Any) -> None:
 def pandas_schema(frame: Any) -> pa.Schema:
     """Return the Arrow schema of a pandas frame, whose index is no column.
 
-    Its times have microseconds: pandas counts in nanoseconds unless it is told otherwise.
+    Its times have microseconds: pandas counts in nanoseconds by default.
 
     Raises:
         InvalidInputError: A column has no name, or no one type; or the index has a name, so that
