@@ -23,6 +23,7 @@ from ledger.cli.exits import UsageError
 from ledger.cli.families import command_names, register_plugin
 from ledger.cli.output import Screen, colour_system
 from ledger.cli.quoting import advise_quotes
+from ledger.model.errors import InvalidInputError
 from ledger.model.messages import similar_names
 
 
@@ -103,6 +104,8 @@ def _usage_error_of(error: CycloptsError, line: Sequence[str]) -> UsageError:
         extra = ", ".join(map(repr, tokens))
         own = _specific_options(error)
         hint = f"; its options are {', '.join(own)}" if own else ""
+        if "--at" in own and len(tokens) == 1 and _is_instant(tokens[0]):
+            hint = f"; an instant is an option: --at {tokens[0]}"
         rule = f"'{' '.join(words)}' does not take {extra}{hint}"
         return UsageError(f"{advise_quotes(line, tokens) or rule}; see: {see}")
     if isinstance(error, MissingArgumentError) and error.argument is not None:
@@ -111,6 +114,15 @@ def _usage_error_of(error: CycloptsError, line: Sequence[str]) -> UsageError:
         return UsageError(f"'{' '.join(words)}' needs {error.argument.name}; see: {see}")
     said = _GUESS.sub("", str(error)).rstrip(". ")
     return UsageError(f"{said}; see: {see}")
+
+
+def _is_instant(text: str) -> bool:
+    from ledger.model.instant_text import parse_instant
+
+    try:
+        return parse_instant(text, 0) is not None
+    except InvalidInputError:
+        return False
 
 
 def _specific_options(error: CycloptsError) -> list[str]:
@@ -191,11 +203,13 @@ _GUESS = re.compile(r" Did you mean [^?]*\?")
 _OTHER_WORDS = {
     **dict.fromkeys(("list", "tables", "databases"), "ls"),
     **dict.fromkeys(("rm", "remove", "delete"), "drop"),
-    **dict.fromkeys(("append", "register", "insert", "load"), "add-files"),
+    **dict.fromkeys(("insert", "load", "write"), "append"),
+    **dict.fromkeys(("register", "add"), "add-files"),
     **dict.fromkeys(("create-database", "create-table", "mkdb", "new"), "create"),
     **dict.fromkeys(("drop-table", "drop-database"), "drop"),
     **dict.fromkeys(("describe", "desc", "schema"), "show"),
-    **dict.fromkeys(("select", "query", "scan", "cat"), "head"),
+    **dict.fromkeys(("select", "query"), "sql"),
+    **dict.fromkeys(("scan", "cat"), "head"),
     **dict.fromkeys(("check", "fsck"), "verify"),
     **dict.fromkeys(("gc", "vacuum"), "maintain"),
     "checkout": "show",

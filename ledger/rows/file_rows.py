@@ -6,6 +6,7 @@ that `007` stays a text in a text column; none is inferred.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from shutil import copyfileobj
@@ -66,6 +67,11 @@ def open_row_files(paths: Iterable[str], storage_options: Mapping[str, Any]) -> 
     return RowInput(None, read)
 
 
+def is_text_file(path: str) -> bool:
+    """Return whether a file's name ends as those of CSV and JSON lines, which have no types."""
+    return path.lower().endswith(tuple(each for each in _READERS if each != ".parquet"))
+
+
 @frozen
 class _FileRows:
     """Rows of one file for a table."""
@@ -117,13 +123,20 @@ def _csv_batches(file: _FileRows, stream: IO[bytes]) -> Iterator[pa.RecordBatch]
 
     options = csv.ReadOptions(use_threads=False, block_size=_CSV_BLOCK)
     parsing = csv.ParseOptions(newlines_in_values=True)
+    # Rows of another length are an error only after the names have been checked.
+    any_rows = csv.ParseOptions(newlines_in_values=True, invalid_row_handler=lambda _: "skip")
     types = file.schema.to_arrow()
     before = 0
     with _native_path(file.path, stream) as path:
         try:
-            names = csv.open_csv(path, options, parsing).schema.names
+            names = csv.open_csv(path, options, any_rows).schema.names
         except UnicodeDecodeError as error:
             raise InvalidInputError("the names in its first line are not in UTF-8") from error
+        if len(names) == 1 and (found := re.search(r"[;\t|]", names[0])):
+            raise InvalidInputError(
+                f"its first line, {excerpt(names[0])}, is one column; separate columns by commas "
+                f"instead of {found[0]!r}"
+            )
         fields = _csv_fields(file, names)
         texts = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
         for batch in csv.open_csv(path, options, parsing, texts):

@@ -407,6 +407,10 @@ NATIVE: Final = NativeOrigin()
 
 def missing_branch_error(state: SnapshotState, name: str) -> NotFoundError:
     """Return the error that a table has no branch of a name; it lists the existing ones."""
+    if name == "main":
+        return NotFoundError(
+            "no branch is called 'main', as the table itself is main; omit the branch"
+        )
     return NotFoundError(
         f"branch {name!r} does not exist; {name_hint(name, sorted(state.branches))}"
     )

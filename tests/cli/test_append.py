@@ -250,6 +250,40 @@ def test_texts_with_commas_quotes_and_line_breaks_are_kept(table: Table, append:
     assert [each["code"] for each in found] == texts
 
 
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+def test_csv_of_another_separator_is_named(append: Runner, table: Table, separator: str) -> None:
+    failed = append("a.csv", f"id{separator}ratio\n1{separator}2,5\n")
+    assert (failed.code, failed.out) == (1, "")
+    said = " ".join(failed.err.split())
+    assert f"is one column; separate columns by commas instead of {separator!r}" in said
+    assert table.state.version == 0
+
+
+def test_overwrite_writes_the_rows_of_texts(
+    table: Table, append: Runner, run: Run, tmp_path: Path
+) -> None:
+    days = "id,day\n1,2026-01-31\n2,2026-02-01\n"
+    assert append("a.csv", days).code == 0
+    more = tmp_path / "b.csv"
+    more.write_text("id,day\n3,2026-02-01\n")
+    words = ("overwrite", NAME, more, "--where", "day=2026-02-01", "--commit-id", "once")
+    for _ in range(2):
+        done = run(*words, "--ledger", tmp_path / "lake")
+        assert (done.code, done.err) == (0, "")
+    assert sorted(table.to_arrow()["id"].to_pylist()) == [1, 3]
+    lines_of_all = tmp_path / "all.jsonl"
+    lines_of_all.write_text(lines({"id": 7}))
+    assert run("overwrite", NAME, lines_of_all, "--ledger", tmp_path / "lake").code == 0
+    assert table.to_arrow()["id"].to_pylist() == [7]
+    outside = run(*words[:3], "--where", "day=2026-03-01", "--ledger", tmp_path / "lake")
+    assert outside.code == 1
+    assert "outside of where" in " ".join(outside.err.split())
+    mixed = run("overwrite", NAME, more, "c.parquet", "--ledger", tmp_path / "lake")
+    assert mixed.code == 2
+    assert "convert one of them" in " ".join(mixed.err.split())
+    assert table.state.version == 3
+
+
 def test_a_csv_file_with_names_in_another_encoding_is_rejected(
     table: Table, run: Run, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from ledger.audit.blame import Blame, flatten_blames
 from ledger.audit.difference import TableDiff
 from ledger.audit.listings import Sums, changed_partitions, partition_sums
+from ledger.cli.exits import UsageError
 from ledger.cli.options import InstantFlags, LedgerFlags, TableName
 from ledger.cli.output import Cell, Document, Screen
 from ledger.cli.phrases import plain
@@ -64,8 +65,14 @@ def _table_at_text(lake: Ledger, table: Table, text: str) -> TableAt:
     """Return the table, or another table, at the instant that a text names.
 
     Raises:
-        UsageError: The text is not an instant.
+        UsageError: The text is not an instant, or two of them.
     """
+    one, dots, two = text.partition("..")
+    if dots:
+        raise UsageError(
+            f"{text!r} names two instants; write them apart: "
+            f"lakeledger diff {table.identifier} {one or 'now'} {two or 'now'}"
+        )
     database, dot, rest = text.partition(".")
     if dot and rest and not text[0].isdigit() and ":" not in text:
         return lake.table(f"{database}.{rest}").at()

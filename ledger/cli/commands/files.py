@@ -13,7 +13,10 @@ from ledger.cli.options import CommitFlags, LedgerFlags, OnBranch, TableName
 from ledger.cli.phrases import committed, print_unchanged
 from ledger.decide.changes import Isolation
 from ledger.files.register import expand_paths_to_files, ledger_names
+from ledger.files.snapshot_plan import SnapshotPlan
 from ledger.log.request import Appended, CommitOptions
+from ledger.rows.file_rows import is_text_file, open_row_files
+from ledger.rows.row_commits import commit_rows
 from ledger.state.table import TableState
 from ledger.stores.file_access import open_location
 from ledger.table import Table
@@ -72,7 +75,10 @@ def add_files(
 def overwrite(
     name: TableName,
     /,
-    *paths: Annotated[str, Parameter(help="Parquet files, folders or globs; paths or URLs.")],
+    *paths: Annotated[
+        str,
+        Parameter(help="Parquet files, folders or globs, or files of CSV or JSON lines."),
+    ],
     where: Annotated[
         tuple[str, ...],
         Parameter(
@@ -93,8 +99,9 @@ def overwrite(
 ) -> None:
     """Replace the live files of a table or of matching partitions.
 
-    Makes one snapshot and deletes nothing on disk. Without files, the matching partitions become
-    empty.
+    Makes one snapshot and deletes nothing on disk. Parquet files are registered as they are; the
+    rows of CSV and JSON lines are written as `append` does. Without files, the matching partitions
+    become empty.
 
     Example:
         lakeledger overwrite shop.flights try/new-year.parquet
@@ -104,23 +111,38 @@ def overwrite(
             "nothing to overwrite; give files, or --where KEY=VALUE to empty a partition"
         )
     table = place.table(name)
-    screen = place.screen
     values = dict(read_pairs("--where", where)) or None
-    line = table if branch is None else table.branch(branch)
     # In an erasable ledger a digest of the values would allow guessing them.
     said = sorted(values or ()) if table.state.keeps_outside else values
-    with screen.progress("reading footers") as report:
-        done = writing.once(
-            table,
-            ["overwrite", paths, said, isolation, branch],
-            lambda options: line.overwrite(
-                table.data_files(paths, report) if paths else (),
-                where=values,
-                isolation=isolation,
-                **options,
-            ),
+    with place.screen.progress("reading files") as report:
+        texts = _texts_among(paths)
+        rows = open_row_files(texts, place.storage_options())
+
+        def commit(options: CommitOptions) -> Appended[TableState]:
+            if texts:
+                plan = SnapshotPlan("OVERWRITE", where=values or {}, isolation=isolation)
+                return commit_rows(handle_of(table), rows, plan, options, branch=branch)
+            files = table.data_files(paths, report) if paths else ()
+            line = table if branch is None else table.branch(branch)
+            return line.overwrite(files, where=values, isolation=isolation, **options)
+
+        done = writing.once(table, ["overwrite", paths, said, isolation, branch], commit)
+    committed(place.screen, table, done, writing)
+
+
+def _texts_among(paths: Sequence[str]) -> list[str]:
+    """Return the paths of CSV and JSON lines.
+
+    Raises:
+        UsageError: Only some of the paths are.
+    """
+    texts = [each for each in paths if is_text_file(each)]
+    if texts and len(texts) < len(paths):
+        raise UsageError(
+            f"{texts[0]} has rows to write, and other files are Parquet, which is registered as it "
+            "is; convert one of them"
         )
-    committed(screen, table, done, writing)
+    return texts
 
 
 def delete_files(

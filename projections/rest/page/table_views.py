@@ -6,7 +6,7 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from ledger.audit.listings import partition_sums
+from ledger.audit.listings import partition_sums, partitioning
 from ledger.audit.report import PartitionRow, SchemaPoint, largest_partitions, newest_schemas, text
 from ledger.following.files import Freshness
 from ledger.model.messages import moment, size
@@ -68,10 +68,6 @@ def columns_view(table: Table, query: PageQuery) -> ColumnsView:
 
 def _facts(table: Table, at: TableAt) -> list[tuple[str, str]]:
     state = handle_of(table).log.personal.named(at.state)
-    layout = ", ".join(
-        each.name if each.transform == "identity" else f"{each.name} ({each.transform})"
-        for each in state.spec.fields
-    )
     facts = {
         "version": f"{at.version:,}",
         "changed (UTC)": moment(state.updated_at),
@@ -83,7 +79,7 @@ def _facts(table: Table, at: TableAt) -> list[tuple[str, str]]:
         "schema": str(at.schema.id),
         "snapshot": "" if at.snapshot is None else str(at.snapshot.id),
         "primary key": ", ".join(at.schema.primary_keys),
-        "partitioned by": layout or ", ".join(at.schema.partition_keys),
+        "partitioned by": partitioning(state) or ", ".join(at.schema.partition_keys),
         "owner": "" if state.owner == LEDGER else str(state.owner),
         "location": table.location,
     }
