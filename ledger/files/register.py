@@ -412,6 +412,36 @@ def _has_names(schema: Schema, newest: Schema, column_names: Mapping[int, str]) 
     return all(wanted.get(each.id, each.name) == each.name for each in walk_fields(schema.fields))
 
 
+def find_schema_with_names(
+    newest: Schema, column_names: Mapping[int, str], history: Iterable[Schema]
+) -> Schema | None:
+    """Return the newest schema that has all columns of the newest one under other names.
+
+    Columns that it has besides are nullable, so that files can lack them.
+
+    Args:
+        newest: The table's schema.
+        column_names: The names that a format needs in files, by field id, where they differ.
+        history: The table's schemas, newest first; consumed only as far as needed.
+
+    Example:
+        >>> old = Schema.of({"city": "STRING", "zip": "INT"})
+        >>> new = with_column_names(old, {0: "town"})
+        >>> find_schema_with_names(new, {0: "city"}, [new, old]) == old
+        True
+    """
+    wanted = {
+        each.id: (each.name, each.type) for each in with_column_names(newest, column_names).fields
+    }
+    for schema in history:
+        found = {each.id: (each.name, each.type) for each in schema.fields}
+        if wanted.items() <= found.items() and all(
+            each.type.nullable for each in schema.fields if each.id not in wanted
+        ):
+            return schema
+    return None
+
+
 def _has_nested_ids(column: FooterColumn) -> bool:
     """Return whether a column has a field id, and all of its members, elements, keys and values."""
     return column.field_id is not None and all(map(_has_nested_ids, column.members))

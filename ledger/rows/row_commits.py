@@ -102,6 +102,8 @@ def commit_rows(
     _refuse_before_writing(handle, state, plan, branch)
     attempt = WriteAttempt.of_handle(handle, fresh_id())
     target = RowTarget.of(handle, attempt.folder)
+    if plan.where == {} and branch is None:
+        target = target.for_all_rows()
     if rows.schema is not None:
         ColumnMatch.of(rows.schema, target.schema, target.table)
     batches = rows.read(target.schema, target.table)

@@ -14,11 +14,17 @@ from contextlib import ExitStack, suppress
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from msgspec import UNSET
 
 from ledger.files.footers import footer_from_metadata
-from ledger.files.register import FileStatistics, MetricsModes, metrics_modes
+from ledger.files.register import (
+    FileStatistics,
+    MetricsModes,
+    find_schema_with_names,
+    metrics_modes,
+)
+from ledger.history.older import schemas
 from ledger.locations import LOCAL, FileNames, below, place_of
 from ledger.log.request import fresh_id, now_millis
 from ledger.model.attempt_files import new_row_file_name
@@ -55,6 +61,7 @@ class RowTarget:
         table: The table's full name, for messages.
         schema: The table's schema.
         column_names: The names that a format needs in files, by field id, where they differ.
+        schema_id: The id of the newest schema that has these names; that of `schema` if none has.
         spec: The partition spec of the files.
         target_file_size: The size at which a file is closed, in bytes.
         access: Permission to open files in the folder.
@@ -67,6 +74,7 @@ class RowTarget:
     table: str
     schema: Schema
     column_names: Mapping[int, str] = field(hash=False)
+    schema_id: int
     spec: PartitionSpec
     target_file_size: int
     access: FileAccess = field(hash=False)
@@ -85,16 +93,23 @@ class RowTarget:
             InvalidChangeError: The table's option `ledger.target-file-size` is no size.
         """
         state = handle.state
+        names = names_in_new_files(handle, state)
+        named = find_schema_with_names(state.schema, names, schemas(handle.log)) if names else None
         return cls(
             folder=folder,
             location=handle.data_location,
             table=str(handle.identifier),
             schema=state.schema,
-            column_names=names_in_new_files(handle, state),
+            column_names=names,
+            schema_id=(named or state.schema).id,
             spec=state.spec,
             target_file_size=target_file_size(state.schema.options),
             access=handle.file_access,
         )
+
+    def for_all_rows(self) -> RowTarget:
+        """Return the target of rows that replace all files of main, whose names do not matter."""
+        return evolve(self, column_names={}, schema_id=self.schema.id)
 
     @property
     def file_schema(self) -> Schema:
@@ -187,6 +202,19 @@ def remove_files(target: RowTarget, files: Iterable[FileChange]) -> None:
             place.rm_file(path)
 
 
+def _with_names_of(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return rows under the names of a schema of the same types, at every depth; copies nothing."""
+    import pyarrow as pa
+
+    columns = [
+        column
+        if column.type == each.type
+        else pa.chunked_array([chunk.view(each.type) for chunk in column.chunks], each.type)
+        for column, each in zip(rows.columns, schema, strict=True)
+    ]
+    return pa.table(columns, schema=schema)
+
+
 def _copy(rows: pa.Table) -> pa.Table:
     import pyarrow as pa
 
@@ -224,7 +252,7 @@ class _FileSet:
             self._partition = partition
             if self._file is None:
                 self._file = self._open(partition)
-            if self._file.write(rows.rename_columns(self._arrow.names)):
+            if self._file.write(_with_names_of(rows, self._arrow)):
                 self._finish(self._file, partition)
 
     def close(self) -> None:
@@ -250,12 +278,15 @@ class _FileSet:
         self._file = None
         footer = footer_from_metadata(file.path, metadata, size, file.opened_millis)
         url = f"{target.folder}/{file.name}"
+        # Names that a schema has are found by its id.
+        is_newest = target.schema_id == target.schema.id
+        unknown_names = dict(target.column_names) if is_newest else {}
         statistics = FileStatistics.of_fields(footer, target.file_schema.fields, self._modes)
         self.changes.append(
             FileChange(
                 path=FileNames(target.location).usual(url),
                 partition=partition.values,
-                schema_id=target.schema.id,
+                schema_id=target.schema_id,
                 record_count=footer.record_count,
                 file_size_in_bytes=size,
                 creation_time=file.opened_millis,
@@ -265,7 +296,7 @@ class _FileSet:
                 null_value_counts=statistics.null_value_counts,
                 lower_bounds=statistics.lower_bounds,
                 upper_bounds=statistics.upper_bounds,
-                column_names=dict(target.column_names) or UNSET,
+                column_names=unknown_names or UNSET,
             )
         )
 

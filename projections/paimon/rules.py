@@ -147,7 +147,10 @@ def _file_name_problems(file: FileChange) -> Iterator[Refusal]:
     elif not isinstance(file.column_names, UnsetType):
         names = ", ".join(map(excerpt, file.column_names.values()))
         rule = f"readers find a column by its name in a schema, and no schema has the names {names}"
-        way = "write it with the schema's names, and overwrite the older files in the same commit"
+        way = (
+            "overwrite the older files in the same commit by files with the schema's names, such "
+            "as by table.overwrite(table.to_arrow())"
+        )
         yield _file_refusal(file, rule, way)
     elif file.format.lower() not in _FORMATS:
         rule = f"files are {', '.join(_FORMATS)}, and this one is {excerpt(file.format)}"

@@ -107,6 +107,8 @@ class WriteJob:
         ColumnMatch.of(columns, state.schema, options.table, "localized")
         attempt = WriteAttempt.of(table, fresh_id())
         target = evolve(RowTarget.of(handle_of(table), attempt.folder), instants="localized")
+        if options.mode == "overwrite" and not options.where:
+            target = target.for_all_rows()
         return cls(options, state.table_id, target, attempt)
 
     def write(self, batches: Iterator[pa.RecordBatch], attempt: WriteAttempt) -> Any:

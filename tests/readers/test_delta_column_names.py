@@ -232,6 +232,39 @@ def test_the_older_files_may_be_overwritten_under_the_new_names_instead(
     assert_read(table, [new, more])
 
 
+def test_rows_are_written_under_the_names_that_all_formats_need(tmp_path: Path) -> None:
+    columns = {"id": "BIGINT", "a": "STRING", "s": read_type("ROW<m INT>")}
+    table = table_in(tmp_path, columns, "delta,iceberg,paimon")
+    table.append([{"id": 1, "a": "x", "s": {"m": 1}}])
+    table.alter([RenameColumn(("a",), "b"), RenameColumn(("s", "m"), "n")])
+    rows: list[Row] = [{"id": 1, "b": "x", "s": {"n": 1}}, {"id": 2, "b": "y", "s": {"n": 2}}]
+    table.append(rows[1:])
+    assert_read(table, rows)
+    assert read_by_pypaimon(table) == rows
+    # Files with one name of each column stay possible, until another column is added.
+    table.alter([AddColumn("c", "INT")])
+    rows = [{**each, "c": None} for each in rows]
+    new = {"id": 3, "b": "z", "s": {"n": 3}, "c": 7}
+    with pytest.raises(FormatError, match=r"table.overwrite\(table.to_arrow\(\)\).*'paimon'"):
+        table.append([new])
+    assert_read(table, rows)
+    table.overwrite(table.to_arrow())
+    table.append([new])
+    assert_read(table, [*rows, new])
+    assert read_by_pypaimon(table) == [*rows, new]
+    assert main(["verify", "--data", "--ledger", str(tmp_path)]) == exits.OK
+
+
+def read_by_pypaimon(table: Table) -> list[Row]:
+    """Return the rows in the order of their ids."""
+    from pypaimon.table.file_store_table import FileStoreTable
+
+    table.project("paimon")
+    read = FileStoreTable.from_path(str(folder_of(table))).new_read_builder()
+    found = read.new_read().to_arrow(read.new_scan().plan().splits()).to_pylist()
+    return sorted(found, key=lambda row: row["id"])
+
+
 @IDS
 def test_a_renamed_partition_column_needs_no_column_in_the_files(
     tmp_path: Path, *, has_ids: bool
