@@ -106,7 +106,7 @@ def _check_older_rows_readable(draft: SchemaDraft, change: AddColumn, wanted: Da
     if change.default_value is None and not draft.rules.allow_incompatible:
         raise argument_error(
             f"column {name} cannot be added as NOT NULL: older rows have no value for it; give it "
-            "a default, or allow incompatible changes"
+            "a default, or call update_schema().allow_incompatible_changes()"
         )
 
 

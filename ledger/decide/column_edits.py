@@ -381,8 +381,8 @@ def _check_nullability(
     if not draft.rules.paimon:
         if not draft.rules.allow_incompatible:
             raise unsupported_error(
-                f"column {dotted(path)} may hold NULL already; allow incompatible changes to make "
-                "it NOT NULL"
+                f"column {dotted(path)} may hold NULL already; call "
+                "update_schema().allow_incompatible_changes() to make it NOT NULL"
             )
         return
     option = "alter-column-null-to-not-null.disabled"

@@ -418,7 +418,8 @@ class SchemaStep:
                 yield Refusal(
                     f"column {place.name}",
                     "older files may hold NULL in it, so it cannot become NOT NULL",
-                    "keep it nullable, or allow incompatible changes if there is none",
+                    "keep it nullable, or call update_schema().allow_incompatible_changes() if "
+                    "there is none",
                 )
             yield from _type_problems(f"column {place.name}", old.type, place.type)
 
@@ -429,7 +430,8 @@ class SchemaStep:
             yield Refusal(
                 f"column {place.name}",
                 "older files have no value for a new NOT NULL column",
-                "add it as nullable, or allow incompatible changes if there are no such rows",
+                "add it as nullable, or call update_schema().allow_incompatible_changes() if "
+                "there are no such rows",
             )
 
 

@@ -358,8 +358,8 @@ class SchemaTransition(Struct, frozen=True):
         yield Refusal(
             f"column {place.name}",
             "older files have no value for a new NOT NULL column",
-            "add it as nullable, or with a default under format-version=3, or allow incompatible "
-            "changes if there are no such rows",
+            "add it as nullable, or with a default under format-version=3, or call "
+            "update_schema().allow_incompatible_changes() if there are no such rows",
         )
 
     def _nullability_problems(
@@ -370,7 +370,8 @@ class SchemaTransition(Struct, frozen=True):
         yield Refusal(
             f"column {name}",
             "older files may hold NULL in it, so it cannot become NOT NULL",
-            "keep it nullable, or allow incompatible changes if there is none",
+            "keep it nullable, or call update_schema().allow_incompatible_changes() if there is "
+            "none",
         )
 
     def _type_change_problems(
