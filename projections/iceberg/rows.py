@@ -527,9 +527,13 @@ def _render_metadata_at(
     made, target = MemoryOutputs(), _as_owned(target_state(table, at.version))
     Projection(table, made, IcebergPosition(), target).render(ignore_progress)
     path = Names(at.state.table_id).metadata(at.version)
-    metadata = _parse_pyiceberg_metadata(made.files[path])
+    # A branch's newest snapshot is another one than that of the table.
+    snapshot_id = at.state.last_snapshot_id or None
+    metadata = _parse_pyiceberg_metadata(made.files[path]).model_copy(
+        update={"current_snapshot_id": snapshot_id}
+    )
     if at.schema.id != at.state.schema.id:
-        snapshot = metadata.snapshot_by_id(at.state.last_snapshot_id)
+        snapshot = metadata.snapshot_by_id(snapshot_id)
         metadata = metadata.model_copy(update={"current_schema_id": snapshot.schema_id})
     return metadata, {f"{table.location}/{each}": body for each, body in made.files.items()}
 

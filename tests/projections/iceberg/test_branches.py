@@ -166,6 +166,33 @@ def test_pyiceberg_reads_the_rows_of_every_ref(tmp_path: Path, version: int) -> 
         assert sorted(table.at(branch=ref).to_arrow().column("id").to_pylist()) == found[ref]
 
 
+@pytest.mark.parametrize("formats", ["delta", "paimon", "paimon,delta", "paimon,iceberg"])
+@pytest.mark.parametrize("trust", ["all", "log"])
+def test_branches_are_read_where_the_metadata_is_made_in_memory(
+    tmp_path: Path, formats: str, trust: Any
+) -> None:
+    lake = ledger.open(tmp_path / "lake", trust=trust)
+    lake.create_database("shop")
+    schema = ledger.Schema.of({"id": "BIGINT"}, options={"ledger.formats": formats})
+    table = lake.create_table("shop.visits", schema)
+    table.append([{"id": 1}])
+    branch = table.branch("audit")
+    branch.create()
+    branch.append([{"id": 2}])
+    table.append([{"id": 3}])
+
+    def ids(at: ledger.TableAt) -> list[int]:
+        return sorted(at.to_arrow()["id"].to_pylist())
+
+    assert (ids(branch.at()), ids(table.at(branch="audit")), ids(table.at())) == (
+        [1, 2],
+        [1, 2],
+        [1, 3],
+    )
+    branch.overwrite([{"id": 9}])
+    assert (ids(branch.at()), ids(branch.at(version=2)), ids(table.at())) == ([9], [1], [1, 3])
+
+
 def test_a_branch_that_goes_with_its_own_fast_forward_has_no_line() -> None:
     table = orders(lake_on(memory()))
     lines = BranchRunStates(handle_of(table), cast("Any", None), None, cast("Any", None))
