@@ -146,7 +146,8 @@ def normalize_partition_value(
     """Normalize a partition value to the form in file changes, so that equal values compare equal.
 
     Args:
-        value: The value in that form or an equivalent one, such as "1" for 1.
+        value: The value in that form or an equivalent one, such as "1" for 1, or the text of a
+            year, month or hour in partition paths, such as "2024-02" for month 649.
         transform: The partition field's transform.
         source: The type of its source column.
 
@@ -157,6 +158,10 @@ def normalize_partition_value(
         return None
     if isinstance(transform, Identity | Truncate) and source.root in _READERS:
         return value_of(str(value), source)
+    if isinstance(transform, Period) and isinstance(value, str):
+        period = _PERIODS.get(transform.unit)
+        if period is not None and period.fullmatch(value):
+            return _parse_period(value, transform)
     result = transform.result_type(source)
     return encode_value(decode_value(value, result), result)
 

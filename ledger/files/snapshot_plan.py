@@ -74,6 +74,9 @@ Outsource = Callable[[Sequence[FileChange]], ChangesReference | None]
 """Write a long list to a change file; return None if it is short enough for the commit."""
 
 
+_TEXTS_OF_PERIODS = {"year": "2024", "month": "2024-02", "hour": "2024-02-07-13"}
+
+
 def partition_filter(state: TableState, where: Mapping[str, PartitionValue]) -> PartitionFilter:
     """Return a partition filter from values by field name of the default spec.
 
@@ -90,8 +93,10 @@ def partition_filter(state: TableState, where: Mapping[str, PartitionValue]) -> 
             typed = normalize_partition_value(value, transform, source)
         except ValueError as error:
             kind = format_type(transform.result_type(source))
+            like = _TEXTS_OF_PERIODS.get(field.transform)
+            hint = f"; write it like {like}, or as the number of {field.transform}s since 1970"
             raise InvalidInputError(
-                f"{excerpt(value)} is no value of partition key {name} {kind}"
+                f"{excerpt(value)} is no value of partition key {name} {kind}{hint if like else ''}"
             ) from error
         values[field.source_id, field.transform] = typed
     return PartitionFilter(values)

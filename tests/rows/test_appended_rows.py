@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 import ledger
 from ledger import FileChange, InvalidInputError, Ledger, Schema, Table
-from ledger.transforms import identity
+from ledger.transforms import day, hour, identity, month, year
 from tests.rows.written import a_table, paths_in, rows_in
 
 COLUMNS = {"id": "BIGINT", "name": "STRING", "day": "DATE"}
@@ -134,6 +134,33 @@ def test_overwrite_replaces_all_rows_or_those_of_the_named_partitions(tmp_path: 
     assert in_order(table) == ROWS[2:]
     assert table.state.snapshot is not None
     assert table.state.snapshot.commit_kind == "OVERWRITE"
+
+
+@pytest.mark.parametrize(
+    ("transform", "texts", "number"),
+    [
+        (year, ("2024", "2023"), 54),
+        (month, ("2024-02", "2024-01"), 649),
+        (day, ("2024-02-07", "2024-02-06"), None),
+        (hour, ("2024-02-07-13", "2024-02-07-12"), 474253),
+    ],
+)
+def test_partitions_of_periods_are_named_as_in_paths(
+    tmp_path: Path, transform: Callable[[str], Any], texts: tuple[str, str], number: int | None
+) -> None:
+    table = a_table(tmp_path, {"id": "INT", "ts": "TIMESTAMP(6)"}, (transform("ts"),))
+    at = dt.datetime(2024, 2, 7, 13, 5)  # noqa: DTZ001 - a local time
+    (key,) = (each.name for each in table.state.spec.fields)
+    table.append([{"id": 1, "ts": at}, {"id": 2, "ts": at.replace(year=2020)}])
+    table.overwrite([{"id": 3, "ts": at}], where={key: texts[0]})
+    assert sorted(each["id"] for each in rows_in(table)) == [2, 3]
+    with pytest.raises(InvalidInputError, match="outside of where"):
+        table.overwrite([{"id": 4, "ts": at}], where={key: texts[1]})
+    if number is not None:
+        table.overwrite([{"id": 5, "ts": at}], where={key: number})
+        assert sorted(each["id"] for each in rows_in(table)) == [2, 5]
+        with pytest.raises(InvalidInputError, match="since 1970|no value of partition key"):
+            table.overwrite((), where={key: "02/2024"})
 
 
 def test_rows_outside_of_the_partitions_to_replace_are_rejected(tmp_path: Path) -> None:
