@@ -130,12 +130,16 @@ class Freshness:
 
     def __str__(self) -> str:
         if self.problem is not None:
-            return f"version {self.version}; {self.problem}"
+            return f"{self._reached}; {self.problem}"
         if not self.behind:
-            return f"version {self.version}, the newest"
+            return f"{self._reached}, the newest"
         commits = "commit" if self.behind == 1 else "commits"
         since = f"{self.millis / 1000:,.1f} s"
-        return f"version {self.version}, {self.behind:,} {commits} and {since} behind"
+        return f"{self._reached}, {self.behind:,} {commits} and {since} behind"
+
+    @property
+    def _reached(self) -> str:
+        return "no version yet" if self.version < 0 else f"version {self.version}"
 
 
 def find_projection(name: str) -> Projection:

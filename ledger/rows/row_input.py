@@ -126,6 +126,7 @@ def open_rows(data: GivenRows, table: str) -> RowInput:
         schema = found.schema if found.schema is not None else to_arrow_schema(data)
         ColumnMatch.of(schema, Schema.of(schema), table)
         if found.schema is None:
+            _refuse_columns_of_nulls(schema)
             # A column of objects may have values of more classes than its type.
             next(found.read(Schema.of(schema), table), None)
         return evolve(found, schema=schema)
@@ -151,11 +152,29 @@ def open_rows(data: GivenRows, table: str) -> RowInput:
                 f"the type of column {name} cannot be inferred: {error}; {hint}give a Schema"
             ) from error
     schema = pa.schema(list(zip(names, columns, strict=True)))
+    _refuse_columns_of_nulls(schema)
     ColumnMatch.of(schema, Schema.of(schema), table)
     # Arrow infers more than is written, such as one type of times with and without a zone.
     for _ in DictRows(Schema.of(schema), table).batches(sample):
         pass
     return RowInput(schema, _open_dicts(chain(sample, items)).read)
+
+
+def _refuse_columns_of_nulls(schema: pa.Schema) -> None:
+    """Reject columns whose type is inferred from values that are all NULL."""
+    for each in schema:
+        if _has_null_type(each.type):
+            raise InvalidInputError(
+                f"column {each.name} has no value but NULL, or only empty lists, so that its type "
+                "is unknown; give a Schema, or leave the column out and add it later"
+            )
+
+
+def _has_null_type(data_type: pa.DataType) -> bool:
+    import pyarrow.types as kinds
+
+    parts = (data_type.field(each) for each in range(data_type.num_fields))
+    return kinds.is_null(data_type) or any(_has_null_type(each.type) for each in parts)
 
 
 def has_rows(data: object) -> bool:

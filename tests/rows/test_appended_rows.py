@@ -680,14 +680,20 @@ def test_whole_numbers_that_pandas_may_have_rounded_are_rejected(tmp_path: Path)
 
 MIXED_TIMES = [{"at": PARIS.replace(tzinfo=None)}, {"at": PARIS}]
 FRAME = pd.DataFrame({"species": ["a", "b"], "n": [1, 2]})
+OBJECTS = pl.DataFrame({"o": pl.Series([object()], dtype=pl.Object)})
 UNFIT: list[tuple[Any, str]] = [
     (MIXED_TIMES, r"row 2 \(counted from 1\): column at .* without time zone"),
     (MIXED_TIMES[::-1], r"row 2 \(counted from 1\): column at .* with a time zone"),
     ([{"r": each} for each in MIXED_TIMES], r"row 2 \(counted from 1\): column r\.at .* without"),
     ([{"a": "x"}, {"a": float("nan")}], "column a cannot be inferred: .* give None for NULL"),
     ([{"a": {}}], "column a of shop.orders is a ROW without"),
+    ([{"i": 1, "a": None}], "column a has no value but NULL.* give a Schema, or leave"),
+    ([{"a": []}, {"a": None}], "column a has no value but NULL, or only empty lists"),
+    ([{"a": {"b": None}}], "column a has no value but NULL"),
+    (pd.DataFrame({"i": [1], "a": [None]}), "column a has no value but NULL"),
+    (pd.DataFrame({"a": [[]]}), "column a has no value but NULL"),
     (pl.DataFrame({"s": [{}]}), "column s of shop.orders is a ROW without"),
-    (pl.DataFrame({"o": pl.Series([object()], dtype=pl.Object)}), "column o .* is polars.Object"),
+    (OBJECTS, "column o .* is polars.Object"),
     (pa.table([[1], [2]], ["a", "a"]), "a and a of the rows both mean column a"),
     (FRAME.set_index("species"), r"has 'species' as its index.*; call reset_index\(\)"),
     (FRAME.set_index(["species", "n"]), r"has 'species', 'n' as its index"),
@@ -730,7 +736,7 @@ def test_an_index_whose_values_no_column_loses_is_ignored(tmp_path: Path) -> Non
 def test_python_objects_of_polars_are_no_bytes(tmp_path: Path) -> None:
     table = a_table(tmp_path, {"o": "BYTES"})
     with pytest.raises(InvalidInputError, match="column o of the frame is polars.Object"):
-        table.append(UNFIT[6][0])
+        table.append(OBJECTS)
     assert (table.state.version, paths_in(table)) == (0, [])
 
 

@@ -198,8 +198,8 @@ def branch(  # noqa: PLR0913 - each is an option of the command
 ) -> None:
     """Create, list, reset, fast-forward or drop a branch; commits to it do not change main.
 
-    Commit to it with the option --branch of add-files, overwrite, delete-files and rollback; read
-    it with --at branch:NAME.
+    Commit to it with the option --branch of append, add-files, overwrite, delete-files and
+    rollback; read it with --at branch:NAME.
 
     Example:
         lakeledger branch shop.flights audit
