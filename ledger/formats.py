@@ -72,8 +72,9 @@ Each gets a table as its `TableHandle` and a ledger as its `LedgerHandle`, never
 - `importer`: imports an external table into a ledger, or its new commits, for
   `Ledger.import_table`;
 - `import_command`: a function that adds a subcommand to `lakeledger import`;
-- `engine_files`: a function from a table imported from the format and a state of it to the live
-  files that its engines' manifests list, for `TableAt.files` and `TableAt.plan`;
+- `engine_files`: a function from a table imported from the format, a state of it and the ids of
+  snapshots to the live files of these snapshots, as its engines' manifests list them, for
+  `TableAt.files`, `TableAt.plan` and `lakeledger verify --data`;
 - `referenced_files`: for `lakeledger maintain`, a function from a state of a table imported from
   the format, and a function that reads a file by its URL, to the URLs of all files that the state
   references besides those in the log, each after the files that only it lists;

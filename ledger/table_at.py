@@ -153,7 +153,7 @@ class TableAt:
 
             if where is not None and self.state.owner.kind == "served":
                 self._handle.refuse_merged_rows(self.state)
-            files = self._handle.files_of_engines(self.state)
+            files = self._handle.newest_files_of_engines(self.state)
             return plan_files(files, schema=self.schema, specs=self.state.specs, where=where)
         from ledger.planning.plan import plan
 

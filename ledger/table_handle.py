@@ -304,7 +304,7 @@ class TableHandle:
     def files_at(self, state: TableState) -> tuple[FileChange, ...]:
         """Return the live files of a state; see `TableAt.files`."""
         if not state.lists_files:
-            return self.files_of_engines(state)
+            return self.newest_files_of_engines(state)
         return tuple(
             self.log.personal.columns.opened(self.live.live_files_at_state(state).values())
         )
@@ -318,18 +318,39 @@ class TableHandle:
             UnsupportedError: As for `TableAt.files`.
         """
         if not state.lists_files:
-            return self.files_of_engines(state)
+            return self.newest_files_of_engines(state)
         return tuple(
             self.log.personal.columns.rendered(self.live.live_files_at_state(state).values())
         )
 
-    def files_of_engines(self, state: TableState) -> tuple[FileChange, ...]:
-        """Return the live files listed in engines' manifests; errors as for `TableAt.files`."""
+    def newest_files_of_engines(self, state: TableState) -> tuple[FileChange, ...]:
+        """Return the live files of a state that engines' manifests list.
+
+        Raises:
+            NotFoundError, UnsupportedError: As for `TableAt.files`.
+        """
+        newest = () if state.snapshot is None else (state.snapshot.id,)
+        return tuple(self.files_of_engines(state, newest))
+
+    def files_of_engines(
+        self, state: TableState, snapshot_ids: Sequence[int]
+    ) -> Iterable[FileChange]:
+        """Return the files of snapshots that engines' manifests list.
+
+        Args:
+            state: A state that has the snapshots.
+            snapshot_ids: Their ids.
+
+        Raises:
+            NotFoundError, UnsupportedError: As for `TableAt.files`.
+        """
+        if not snapshot_ids:
+            return ()
         from ledger.formats import part
 
         # The log lists the files of native tables, so the origin is an imported format here.
         read = part(state.origin.format_name, "engine_files")
-        found: tuple[FileChange, ...] = read(self, state)
+        found: Iterable[FileChange] = read(self, state, snapshot_ids)
         return found
 
     def refuse_merged_rows(self, state: TableState) -> None:

@@ -209,17 +209,14 @@ class TablePast:
             return ReadableReach()
         if state.version > head_state(self._log).version:
             raise DecisionPostponed
-        first = self._state_at(state, state.earliest_snapshot_id)
-        starts = [first] + [
-            self._state_at(state, each)
-            for each in sorted(state.held_snapshot_ids)
-            if each < state.earliest_snapshot_id
-        ]
+        single, run = state.logged_snapshot_ids
+        starts = [self._state_at(state, each) for each in (*single, *run[:1])]
+        first = starts[-1] if run else state
         files: list[FileChange] = []
         for each in starts:
             files += self._live.live_files_at_state(each).values()
         later = self._live.snapshot_changes(
-            first.last_snapshot_id + 1, state.last_snapshot_id, first.version, state.version
+            run.start + 1, run.stop - 1, first.version, state.version
         )
         files += (each.change for each in later if each.change.kind == "ADD")
         files = self._log.personal.columns.rendered(files)

@@ -233,6 +233,21 @@ class TableState:
         """The ids of the snapshots that can be read, newest first: of main, or on the branch."""
         return self.origin.snapshot_ids(self)
 
+    @property
+    def logged_snapshot_ids(self) -> tuple[tuple[int, ...], range]:
+        """The readable snapshots of main whose files the log lists: single ones, then a run.
+
+        The run has no gaps, so that its files are those of its first snapshot and those added since
+        then. The newest of these snapshots is its last; it is empty if there are none.
+        """
+        listed = sorted(filter(self.origin.lists_files, self.origin.snapshot_ids(self)))
+        newest = listed[-1] if listed else 0
+        first = newest
+        while listed and listed[-1] == first:
+            listed.pop()
+            first -= 1
+        return tuple(listed), range(first + 1, newest + 1)
+
     def reachable(self, snapshot_id: int) -> bool:
         """Return True if a snapshot can be read: not expired, or kept by a tag or a branch."""
         return self.origin.is_readable(self, snapshot_id)

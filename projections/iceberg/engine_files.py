@@ -11,7 +11,7 @@ Fields" and "Snapshot ID inheritance".
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, TypeVar
 
 import msgspec
@@ -50,21 +50,32 @@ from projections.statistics.engine_files import (
 _CONTENTS: Final = ("data", "position-deletes", "equality-deletes")
 
 
-def engine_files(table: TableHandle, state: TableState) -> tuple[FileChange, ...]:
-    """Return the live files of a table's state, as an engine's manifests list them.
+def engine_files(
+    table: TableHandle, state: TableState, snapshot_ids: Iterable[int]
+) -> Iterator[FileChange]:
+    """Yield the live files of snapshots, as engines' manifests list them.
 
-    The path of a deletion vector is its file, `#` and its offset in that file. Every file gets the
-    state's schema, and the time of the snapshot that added it.
+    Each manifest is read once, though several snapshots list it. The path of a deletion vector is
+    its file, `#` and its offset in that file. Every file gets the state's schema, and the time of
+    the snapshot that added it.
+
+    Args:
+        table: The table.
+        state: A state that has the snapshots.
+        snapshot_ids: Their ids.
 
     Raises:
         NotFoundError: A manifest does not exist, or its location is not allowed.
         UnsupportedError: The snapshot has no manifest list, or a manifest is encrypted.
         DamagedLogError: A manifest is damaged.
     """
-    if state.snapshot is None:
-        return ()
     manifests = EngineManifests.of(table, state)
-    return tuple(manifests.files(manifests.origin.snapshots[state.snapshot.id]))
+    structs, seen = manifests.structs(), set[str]()
+    for snapshot_id in snapshot_ids:
+        for each in manifests.listed(manifests.origin.snapshots[snapshot_id]):
+            if each.path not in seen:
+                seen.add(each.path)
+                yield from manifests.files_of_manifest(each, structs)
 
 
 @frozen

@@ -51,21 +51,28 @@ from projections.statistics.engine_files import (
 _Key = tuple[bytes, int, int, str]
 
 
-def engine_files(table: TableHandle, state: TableState) -> tuple[FileChange, ...]:
-    """Return the live files of a table at a state, from its engines' manifests.
+def engine_files(
+    table: TableHandle, state: TableState, snapshot_ids: Iterable[int]
+) -> Iterator[FileChange]:
+    """Yield the live files of snapshots, from engines' manifests.
 
     Their paths are absolute. A table with a primary key has bounds of key columns only: those of
     another column may come from rows that a newer file replaces, so a scan must not skip a file
     by them.
 
+    Args:
+        table: The table.
+        state: A state that has the snapshots.
+        snapshot_ids: Their ids.
+
     Raises:
         NotFoundError: A manifest is missing, or outside of the permitted locations.
         DamagedLogError: A manifest is damaged, or deletes a file that was not live.
     """
-    if state.snapshot is None:
-        return ()
     paimon = state.origin_of_kind(PaimonOrigin)
-    return tuple(EngineFileReader(table, state, paimon).live_files(state.snapshot))
+    reader, snapshots = EngineFileReader(table, state, paimon), paimon.readable_snapshots
+    for each in snapshot_ids:
+        yield from reader.live_files(snapshots[each])
 
 
 @define

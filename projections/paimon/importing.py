@@ -78,7 +78,6 @@ from projections.importing.trial import (
     canonical_source,
     canonical_url,
 )
-from projections.paimon.engine_files import engine_files
 from projections.paimon.materialise import project
 from projections.paimon.paths import schema_path, snapshot_path, tag_path
 from projections.paimon.rules import RULES
@@ -492,7 +491,7 @@ class PaimonHandover:
         paimon, name = state.origin_of_kind(PaimonOrigin), table.identifier
         for problem in _table_problems(state):
             raise UnsupportedError(f"table {name} stays its engines': {problem}")
-        files = engine_files(table, state)
+        files = table.newest_files_of_engines(state)
         for problem in _file_problems(state, paimon, files):
             raise UnsupportedError(f"table {name} stays its engines': {problem}")
         current = paimon.current

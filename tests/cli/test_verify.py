@@ -335,8 +335,8 @@ def test_a_data_file_of_another_size_or_other_rows_is_found(
     found = shop("verify", TABLE, "--data", "--output", "json").document["findings"]
 
     said = {each["file"]: each["what"] for each in found}
-    assert "bytes, and the log says" in said["day=2013-01-01/2.parquet"]
-    assert "has 3 rows, and the log says 4" in said["day=2013-01-01/3.parquet"]
+    assert "bytes, and is recorded with" in said["day=2013-01-01/2.parquet"]
+    assert "has 3 rows, and is recorded with 4" in said["day=2013-01-01/3.parquet"]
 
 
 def test_no_server_is_asked_for_data_files(shop: Run, lake: Path) -> None:

@@ -175,6 +175,7 @@ class _VerificationRun:
             looking = DataFiles(
                 table.live,
                 partial(state_at_snapshot, table.log),
+                table.files_of_engines,
                 table.folder,
                 self.setting.file_access(table.folder),
             )

@@ -43,6 +43,7 @@ from ledger.log.segments import read_segment, segment_of
 from ledger.model.errors import (
     DamagedLogError,
     InvalidInputError,
+    LedgerError,
     NotFoundError,
     UnsupportedError,
     UpgradeRequiredError,
@@ -226,12 +227,15 @@ class DataFiles:
     Attributes:
         live: The lookup of the table's live files.
         at_snapshot: Returns the state right after a snapshot.
+        engine_files: Yields the files of snapshots, by their ids, that only engines' manifests
+            list.
         location: The table's absolute URL.
         access: Permission to open the files that the log names.
     """
 
     live: LiveFiles
     at_snapshot: Callable[[int], TableState]
+    engine_files: Callable[[TableState, Sequence[int]], Iterable[FileChange]]
     location: str
     access: FileAccess
 
@@ -244,7 +248,14 @@ class DataFiles:
             state: The table's newest state.
             on_progress: Called with the number of files checked, and of all.
         """
-        files = self._readable_files_by_path(state)
+        files = self._logged_files_by_path(state)
+        lists_files, usual = state.origin.lists_files, self.live.names.usual
+        listed_elsewhere = [each for each in state.snapshot_ids if not lists_files(each)]
+        try:
+            for each in self.engine_files(state, listed_elsewhere):
+                files.setdefault(usual(each.path), each)
+        except LedgerError as error:
+            yield Finding("data", error.message, self.location, None, FROM_BACKUP)
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="data-files") as pool:
             done = 0
             for some in _split_into_batches(list(files.values()), _BATCH):
@@ -254,17 +265,16 @@ class DataFiles:
                 done += len(some)
                 on_progress(done, len(files))
 
-    def _readable_files_by_path(self, state: TableState) -> dict[str, FileChange]:
-        """Return the files of all readable snapshots, by path."""
+    def _logged_files_by_path(self, state: TableState) -> dict[str, FileChange]:
+        """Return the files of all readable snapshots whose files the log lists, by path."""
         live = self.live
-        found = live.live_files_at_state(state)
-        newest, earliest = state.last_snapshot_id, state.earliest_snapshot_id
-        for each in state.held_snapshot_ids | {earliest}:
-            if 1 <= each < newest:
-                found = live.live_files_at_state(self.at_snapshot(each)) | found
-        if earliest < newest:
-            first = self.at_snapshot(earliest).version
-            for placed in live.snapshot_changes(earliest, newest, first, state.version):
+        found: dict[str, FileChange] = {}
+        single, run = state.logged_snapshot_ids
+        for each in (*single, *run[:1]):
+            found = live.live_files_at_state(self.at_snapshot(each)) | found
+        if run:
+            first = self.at_snapshot(run[0]).version
+            for placed in live.snapshot_changes(run[0], run[-1], first, state.version):
                 if placed.change.kind == "ADD":
                     found.setdefault(placed.change.path, placed.change)
         for branch in state.branches.values():
@@ -302,12 +312,12 @@ def _describe_difference(file: FileChange, filesystem: AbstractFileSystem, path:
         return "the data file is a folder"
     said, found = file.file_size_in_bytes, info["size"]
     if found != said:
-        return f"the data file has {found} bytes, and the log says {said}"
+        return f"the data file has {found} bytes, and is recorded with {said}"
     if file.format.lower() != "parquet":
         return None
     rows = read_footer(path, filesystem=filesystem, info=info).record_count
     if rows != file.record_count:
-        return f"the data file has {rows} rows, and the log says {file.record_count}"
+        return f"the data file has {rows} rows, and is recorded with {file.record_count}"
     return None
 
 
