@@ -12,7 +12,7 @@ from ledger.model import arguments as its
 from ledger.model.arguments import validate_arguments
 from ledger.model.instant import instant_from_arguments
 from ledger.model.messages import html_table
-from ledger.model.snapshot import Branch
+from ledger.model.snapshot import Branch, EngineBranch
 from ledger.opening.context import Progress, no_progress
 from ledger.state.table import TableState
 from ledger.table_at import TableAt, resolve_table_at
@@ -47,20 +47,22 @@ class TableBranch:
         return f"{type(self).__name__}({str(self._handle.identifier)!r}, {self.name!r})"
 
     def _repr_html_(self) -> str:
-        found = self._handle.state.branches.get(self.name)
+        found = self._handle.state.all_branches.get(self.name)
         if found is None:
             rows: list[tuple[str, object]] = [("", "does not exist yet; create() creates it")]
         else:
             rows = [
                 ("newest snapshot", found.head_id),
                 ("base snapshot", found.base_snapshot_id),
-                ("rows", self.at().totals.record_count),
+                ("rows", found.totals.record_count),
             ]
         return html_table(("", ""), rows, caption=f"{self._handle.identifier}, branch {self.name}")
 
     @property
-    def state(self) -> Branch:
+    def state(self) -> Branch | EngineBranch:
         """The branch's newest state: its base, snapshots, totals and retention.
+
+        An EngineBranch if the table is from Iceberg or Paimon.
 
         Raises:
             NotFoundError: The branch does not exist.
@@ -70,7 +72,8 @@ class TableBranch:
             >>> orders.branch("audit").state.base_snapshot_id
             1
         """
-        return self._handle.state.branch(self.name)
+        head = self._handle.state
+        return head.all_branches.get(self.name) or head.branch(self.name)
 
     @validate_arguments(
         instant=its.instant.or_none(), version=its.whole.or_none(), timestamp=its.moment.or_none()

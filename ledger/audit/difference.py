@@ -240,7 +240,7 @@ def _tag_texts(state: TableState) -> dict[str, str]:
 
 
 def _branch_texts(state: TableState) -> dict[str, str]:
-    return {name: f"snapshot {each.head_id}" for name, each in state.branches.items()}
+    return {name: f"snapshot {each.head_id}" for name, each in state.all_branches.items()}
 
 
 def _content_texts(state: TableState) -> dict[str, str]:

@@ -120,9 +120,10 @@ def _refs_by_snapshot(state: TableState) -> dict[int, list[str]]:
     found: dict[int, list[str]] = {}
     for ref in state.refs:
         found.setdefault(ref.snapshot_id, []).append(f"{ref.ref_type} {ref.name}")
-    for name, branch in sorted(state.branches.items()):
-        if branch.head_id != branch.base_snapshot_id:
-            found.setdefault(branch.base_snapshot_id, []).append(f"start of branch {name}")
+    for name, branch in state.all_branches.items():
+        base = branch.base_snapshot_id
+        if base is not None and branch.head_id != base:
+            found.setdefault(base, []).append(f"start of branch {name}")
     return found
 
 

@@ -151,7 +151,7 @@ def tags_of(typed: Any) -> list[str]:
 
 def branches_of(typed: Any) -> list[str]:
     """Return the branches of the table that a partial command line names, for completion."""
-    return sorted(_flags_of_partial_line(typed).table(typed["name"].raw).state.branches)
+    return sorted(_flags_of_partial_line(typed).table(typed["name"].raw).state.all_branches)
 
 
 def _flags_of_partial_line(typed: Any) -> LedgerFlags:

@@ -275,6 +275,16 @@ def _minimal_width(name: str, cells: Iterable[Cell]) -> int:
     return min(longest, _LONGEST_WORD)
 
 
+def id_cell(number: int | None) -> str | None:
+    """Return the cell of an id, without separators so that it can be copied.
+
+    Example:
+        >>> id_cell(1845738650335276097)
+        '1845738650335276097'
+    """
+    return None if number is None else str(number)
+
+
 def _format_cell(value: Cell) -> str:
     if value is None:
         return ""

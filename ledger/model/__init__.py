@@ -30,7 +30,14 @@ if TYPE_CHECKING:
     )
     from ledger.model.schema import paths_of
     from ledger.model.single_values import Value, decode_value, encode_value
-    from ledger.model.snapshot import Branch, CommitKind, Snapshot, Tag, Totals
+    from ledger.model.snapshot import (
+        Branch,
+        CommitKind,
+        EngineBranch,
+        Snapshot,
+        Tag,
+        Totals,
+    )
     from ledger.model.transforms import partition_path, transform_of
     from ledger.model.types.casts import (
         can_alter,
@@ -61,6 +68,7 @@ __all__ = [
     "Branch",
     "ClockCorrection",
     "CommitKind",
+    "EngineBranch",
     "FieldObject",
     "IcebergViewVersion",
     "MetadataLogEntry",
@@ -162,7 +170,14 @@ if not TYPE_CHECKING:
             ),
             "ledger.model.schema": ("paths_of",),
             "ledger.model.single_values": ("Value", "decode_value", "encode_value"),
-            "ledger.model.snapshot": ("Branch", "CommitKind", "Snapshot", "Tag", "Totals"),
+            "ledger.model.snapshot": (
+                "Branch",
+                "CommitKind",
+                "EngineBranch",
+                "Snapshot",
+                "Tag",
+                "Totals",
+            ),
             "ledger.model.transforms": ("partition_path", "transform_of"),
             "ledger.model.types.casts": (
                 "can_alter",

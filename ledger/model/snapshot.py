@@ -190,6 +190,38 @@ class Branch:
         return range(self.earliest_snapshot_id, self.next_id)
 
 
+UNKNOWN_TOTALS: Final = Totals(-1, -1, -1)
+"""The sums of a snapshot whose source gives none."""
+
+
+@frozen(kw_only=True)
+class EngineBranch:
+    """Branch of a table from Iceberg or Paimon, as their metadata has it.
+
+    Attributes:
+        name: Its name.
+        base_snapshot_id: The newest snapshot that it shares with main; None if there is none.
+        snapshot_ids: The ids of its existing snapshots that main does not have, oldest first.
+        totals: Sums over its live files; unknown ones are -1.
+        min_snapshots_to_keep: Minimum number of its snapshots that expiry by an engine keeps.
+        max_snapshot_age_millis: Age below which expiry by an engine keeps its snapshots.
+        max_ref_age_millis: Age below which expiry by an engine keeps the branch.
+    """
+
+    name: str
+    base_snapshot_id: int | None = None
+    snapshot_ids: tuple[int, ...] = ()
+    totals: Totals = Totals()
+    min_snapshots_to_keep: int | None = None
+    max_snapshot_age_millis: int | None = None
+    max_ref_age_millis: int | None = None
+
+    @property
+    def head_id(self) -> int | None:
+        """The id of its current snapshot; None before the first."""
+        return self.snapshot_ids[-1] if self.snapshot_ids else self.base_snapshot_id
+
+
 FAN_OUT = 8
 
 

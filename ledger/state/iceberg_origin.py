@@ -32,6 +32,7 @@ from ledger.model.snapshot import (
     BATCH_COMMIT_IDENTIFIER,
     BRANCH_IDS,
     CommitKind,
+    EngineBranch,
     Snapshot,
     Tag,
     Totals,
@@ -262,14 +263,38 @@ class IcebergOrigin(ImportedOrigin, frozen=True, kw_only=True, tag="iceberg"):
         refs = sorted(self.refs.items())
         return tuple(ListedRef(name, each.type, each.snapshot_id) for name, each in refs)
 
+    def all_branches(self, state: SnapshotState) -> Mapping[str, EngineBranch]:
+        """See `LedgerNumberedOrigin`."""
+        del state
+        main = self.refs.get(MAIN)
+        of_main = () if main is None else self.snapshot_lineage(main.snapshot_id)
+        refs = {name: ref for name, ref in sorted(self.refs.items()) if ref.type == "branch"}
+        refs.pop(MAIN, None)
+        return {name: self._branch(name, ref, frozenset(of_main)) for name, ref in refs.items()}
+
+    def _branch(self, name: str, ref: SnapshotRef, of_main: Container[int]) -> EngineBranch:
+        line = self.snapshot_lineage(ref.snapshot_id)
+        shared = [each for each in line if each in of_main]
+        return EngineBranch(
+            name=name,
+            base_snapshot_id=shared[-1] if shared else None,
+            snapshot_ids=line[len(shared) :],
+            totals=iceberg_totals(self.snapshots[ref.snapshot_id]),
+            min_snapshots_to_keep=ref.min_snapshots_to_keep,
+            max_snapshot_age_millis=ref.max_snapshot_age_ms,
+            max_ref_age_millis=ref.max_ref_age_ms,
+        )
+
     def branch_not_found_error(self, state: SnapshotState, name: str) -> NotFoundError:
-        """Return the error that the ledger has no branch of a name, though the source may."""
+        """Return the error that the ledger commits to no branch of a name, though engines may."""
         ref = self.refs.get(name)
-        if ref is None:
-            return missing_branch_error(state, name)
+        if ref is None or name == MAIN:
+            return missing_branch_error(name, self.all_branches(state))
+        if ref.type == "tag":
+            return NotFoundError(f"{name!r} is a tag, no branch; read it by the instant tag:{name}")
         return NotFoundError(
-            f"{name!r} is a {ref.type} of the table's source, no branch of the "
-            f"ledger's; what it shows is at snapshot {ref.snapshot_id}"
+            f"branch {name!r} is Iceberg's, and the ledger itself commits to main only; read it by "
+            f"the instant branch:{name}"
         )
 
     def check_tag_name(self, name: str) -> None:

@@ -24,6 +24,7 @@ from ledger.model.snapshot import (
     BRANCH_IDS,
     Branch,
     CommitKind,
+    EngineBranch,
     Snapshot,
     Tag,
     Totals,
@@ -258,9 +259,13 @@ class LedgerNumberedOrigin:
             *(ListedRef(name, "tag", each.snapshot_id) for name, each in tags),
         )
 
+    def all_branches(self, state: SnapshotState) -> Mapping[str, Branch | EngineBranch]:
+        """Return the branches by name; main is not included."""
+        return dict(sorted(state.branches.items()))
+
     def branch_not_found_error(self, state: SnapshotState, name: str) -> NotFoundError:
         """Return the error that the ledger has no branch of a name."""
-        return missing_branch_error(state, name)
+        return missing_branch_error(name, self.all_branches(state))
 
     def check_tag_name(self, name: str) -> None:
         """Reject the name of a tag that a branch of the source has.
@@ -405,12 +410,10 @@ def abbreviate_ids(snapshot_ids: Sequence[int]) -> str:
 NATIVE: Final = NativeOrigin()
 
 
-def missing_branch_error(state: SnapshotState, name: str) -> NotFoundError:
+def missing_branch_error(name: str, branches: Iterable[str]) -> NotFoundError:
     """Return the error that a table has no branch of a name; it lists the existing ones."""
     if name == "main":
         return NotFoundError(
             "no branch is called 'main', as the table itself is main; omit the branch"
         )
-    return NotFoundError(
-        f"branch {name!r} does not exist; {name_hint(name, sorted(state.branches))}"
-    )
+    return NotFoundError(f"branch {name!r} does not exist; {name_hint(name, sorted(branches))}")

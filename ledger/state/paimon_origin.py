@@ -15,9 +15,9 @@ from msgspec import UnsetType, field
 from msgspec.structs import replace
 
 from ledger.events.imported import ImportedPaimonTable, PaimonBranchUpdated, SchemaNamed
-from ledger.model.errors import InvalidChangeError
+from ledger.model.errors import InvalidChangeError, NotFoundError
 from ledger.model.schema import Schema
-from ledger.model.snapshot import Snapshot, Totals
+from ledger.model.snapshot import UNKNOWN_TOTALS, EngineBranch, Snapshot, Totals
 from ledger.state.native_origin import (
     ImportedOrigin,
     LedgerNumberedOrigin,
@@ -26,6 +26,7 @@ from ledger.state.native_origin import (
     SchemaChangeEffects,
     SnapshotState,
     abbreviate_ids,
+    missing_branch_error,
 )
 from ledger.state.schema_record import StoredSchema, schema_of, stored_schema
 from ledger.state.snapshots import MAIN, SnapshotTrail
@@ -149,6 +150,23 @@ class PaimonOrigin(LedgerNumberedOrigin, ImportedOrigin, frozen=True, kw_only=Tr
     def readable_range_text(self, state: SnapshotState) -> str:
         """See `LedgerNumberedOrigin`."""
         return abbreviate_ids(self.snapshot_ids(state))
+
+    def all_branches(self, state: SnapshotState) -> Mapping[str, EngineBranch]:
+        """See `LedgerNumberedOrigin`; a branch numbers its snapshots by itself, as main does."""
+        del state
+        return {
+            name: EngineBranch(name=name, snapshot_ids=_snapshot_ids(files), totals=UNKNOWN_TOTALS)
+            for name, files in sorted(self.branches.items())
+        }
+
+    def branch_not_found_error(self, state: SnapshotState, name: str) -> NotFoundError:
+        """Return the error that the ledger commits to no branch of a name, though engines may."""
+        if name not in self.branches:
+            return missing_branch_error(name, self.all_branches(state))
+        return NotFoundError(
+            f"branch {name!r} is Paimon's, and the ledger itself reads and commits to main only; "
+            "read it by an engine of Paimon"
+        )
 
     def snapshot_lineage(self, snapshot_id: int) -> tuple[int, ...]:
         """Return the existing ancestors of a snapshot and the snapshot itself, oldest first."""
@@ -386,9 +404,14 @@ _SNAPSHOT_FILE: Final = "snapshot/snapshot-"
 
 def _newest_snapshot_path(files: Iterable[str]) -> str | None:
     """Return the path of the newest snapshot of a branch's files; None without one."""
+    ids = _snapshot_ids(files)
+    return f"{_SNAPSHOT_FILE}{ids[-1]}" if ids else None
+
+
+def _snapshot_ids(files: Iterable[str]) -> tuple[int, ...]:
+    """Return the ids of the snapshots of a branch's files, oldest first."""
     ids = (each.removeprefix(_SNAPSHOT_FILE) for each in files if each.startswith(_SNAPSHOT_FILE))
-    newest = max((int(each) for each in ids if each.isascii() and each.isdigit()), default=None)
-    return None if newest is None else f"{_SNAPSHOT_FILE}{newest}"
+    return tuple(sorted(int(each) for each in ids if each.isascii() and each.isdigit()))
 
 
 def _clamp_snapshot_times(

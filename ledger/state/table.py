@@ -24,7 +24,7 @@ from ledger.model.iceberg_objects import PartitionStatisticsFile, StatisticsFile
 from ledger.model.instant import ClockCorrection
 from ledger.model.messages import name_hint
 from ledger.model.schema import Schema
-from ledger.model.snapshot import Branch, Snapshot, Tag, Totals
+from ledger.model.snapshot import Branch, EngineBranch, Snapshot, Tag, Totals
 from ledger.state.delta_origin import DeltaOrigin
 from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.native_origin import NATIVE, ListedRef, NativeOrigin
@@ -202,8 +202,13 @@ class TableState:
                 f"tag {name!r} does not exist; {name_hint(name, sorted(self.tags))}"
             ) from None
 
+    @property
+    def all_branches(self) -> Mapping[str, Branch | EngineBranch]:
+        """The branches by name, those of Iceberg and Paimon included; main is left out."""
+        return self.origin.all_branches(self)
+
     def branch(self, name: str) -> Branch:
-        """Return the branch of that name.
+        """Return the branch of that name, which the ledger commits to.
 
         Raises:
             NotFoundError: There is none; the message lists the existing ones.
@@ -232,6 +237,20 @@ class TableState:
     def snapshot_ids(self) -> tuple[int, ...]:
         """The ids of the snapshots that can be read, newest first: of main, or on the branch."""
         return self.origin.snapshot_ids(self)
+
+    def snapshot_ids_on(self, branch: str | None) -> tuple[int, ...]:
+        """Return the ids of the snapshots to list, newest first: of main, or of a branch.
+
+        Those of a branch end with the one of main that it begins with.
+
+        Args:
+            branch: The branch's name; None or `main` for main.
+        """
+        found = None if branch is None else self.all_branches.get(branch)
+        if found is None:
+            return self.snapshot_ids
+        base = found.base_snapshot_id
+        return (*reversed(found.snapshot_ids), *(() if base is None else (base,)))
 
     @property
     def logged_snapshot_ids(self) -> tuple[tuple[int, ...], range]:

@@ -128,7 +128,7 @@ def test_only_the_log_says_the_schemas_of_tables_that_the_ledger_counts() -> Non
 
 def test_a_branch_of_the_source_is_no_branch_of_the_ledger() -> None:
     state = builder_of(3).freeze()
-    with pytest.raises(NotFoundError, match="'main' is a branch of the table's source"):
+    with pytest.raises(NotFoundError, match="no branch is called 'main'"):
         state.branch("main")
     with pytest.raises(NotFoundError, match="branch 'none' does not exist"):
         state.branch("none")

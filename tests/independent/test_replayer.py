@@ -118,7 +118,7 @@ def branching(rng: random.Random, table: Table, new: FileChange) -> list[Callabl
         branch.delete,
         *[branch.create] * 2,
         lambda: branch.rollback(snapshot=rng.choice(branch.state.snapshot_ids)),
-        lambda: branch.expire_snapshots(before=branch.state.next_id - 1),
+        lambda: branch.expire_snapshots(before=table.state.branch(branch.name).next_id - 1),
         lambda: table.append([new]),
         lambda: table.expire_snapshots(before=table.state.last_snapshot_id),
     ]

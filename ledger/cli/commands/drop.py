@@ -98,7 +98,7 @@ def _table_facts(lake: Ledger, name: str) -> dict[str, Any]:
         "bytes": at.totals.file_size_in_bytes,
         "versions": at.version + 1,
         "tags": len(at.state.tags),
-        "branches": len(at.state.branches),
+        "branches": len(at.state.all_branches),
     }
 
 

@@ -27,7 +27,7 @@ from ledger.cli.output import Cell, Screen
 from ledger.cli.phrases import committed, print_unchanged
 from ledger.model.instant import SnapshotInstant, TagInstant
 from ledger.model.messages import moment
-from ledger.model.snapshot import Tag
+from ledger.model.snapshot import EngineBranch, Tag
 from ledger.state.table import TableState
 from ledger.table import Table
 from ledger.table_handle import handle_of
@@ -240,19 +240,27 @@ def branch(  # noqa: PLR0913 - each is an option of the command
 
 
 def _show_branch_plan(screen: Screen, table: Table, name: str, what: str) -> None:
-    branch = table.state.branch(name)
+    branch = table.branch(name).state
+    head_id = branch.head_id
+    has_own = head_id != branch.base_snapshot_id
+    is_kept = isinstance(branch, EngineBranch)
     document = {
         "table": str(table.identifier),
         "dryRun": True,
         "branch": branch_document(branch),
-        "isLosingSnapshots": branch.snapshot is not None,
+        "isLosingSnapshots": has_own and not is_kept,
     }
 
     def text(to: Screen) -> None:
         to.line(f"{what} branch {name} of {table.identifier}; nothing was written")
         to.table(BRANCH_COLUMNS, [branch_row(branch)])
-        if branch.snapshot is None:
+        if not has_own:
             to.line("it has no snapshots of its own")
+        elif is_kept:
+            to.line(
+                "its own snapshots stay until they expire; create the branch again with: "
+                f"lakeledger branch {table.identifier} {name} --at snapshot:{head_id}"
+            )
         else:
             to.line(
                 "its own snapshots cannot be restored; to keep them, fast-forward main: "
@@ -274,7 +282,7 @@ def _snapshot_id_at(table: Table, text: str | None) -> int | None:
 
 
 def _list_branches(table: Table, screen: Screen) -> None:
-    found = [each for _, each in sorted(table.state.branches.items())]
+    found = [*table.state.all_branches.values()]
 
     def text(to: Screen) -> None:
         if not found:
@@ -309,7 +317,7 @@ def snapshots(
     """
     table = place.table(name)
     state = table.state if branch is None else table.at(branch=branch).state
-    ids = list(state.snapshot_ids)
+    ids = state.snapshot_ids_on(branch)
     found = listed(handle_of(table).log, state, ids[:limit], table.state.corrections)
     screen = place.screen
     documents = (

@@ -26,13 +26,13 @@ from ledger.cli.options import (
     tables_of,
     tables_of_that_name,
 )
-from ledger.cli.output import Cell, Screen
+from ledger.cli.output import Cell, Screen, id_cell
 from ledger.dropped_tables import find_dropped_table, open_dropped_table
 from ledger.ledger import Ledger
 from ledger.model.errors import NotFoundError
 from ledger.model.messages import moment, name_hint, size
 from ledger.model.schema import Schema
-from ledger.model.snapshot import Branch, Tag
+from ledger.model.snapshot import Branch, EngineBranch, Tag
 from ledger.model.types import DataField, RowType
 from ledger.model.types.text import format_type
 from ledger.state.catalog import DroppedTable
@@ -232,8 +232,8 @@ def _table_document(
             {"tagName": name, "snapshotId": each.snapshot_id} for name, each in sorted(tags.items())
         ],
     }
-    if state.branches:
-        document["branches"] = [branch_document(each) for _, each in sorted(state.branches.items())]
+    if branches := state.all_branches.values():
+        document["branches"] = [*map(branch_document, branches)]
     snapshot = view("snapshot")(state)
     return document if snapshot is None else {**document, "tableSnapshot": render(snapshot)}
 
@@ -266,9 +266,7 @@ def _print_table(
             for name, each in sorted(tags.items())
         ),
     )
-    screen.table(
-        BRANCH_COLUMNS, [branch_row(each) for _, each in sorted(at.state.branches.items())]
-    )
+    screen.table(BRANCH_COLUMNS, map(branch_row, at.state.all_branches.values()))
 
 
 def _snapshot_facts(at: TableAt) -> dict[str, Cell]:
@@ -300,7 +298,7 @@ def _nested_column_rows(field: DataField, indent: str) -> Iterator[tuple[Cell, .
 BRANCH_COLUMNS = ("branch", "snapshot", "begins with", "rows", "files")
 
 
-def branch_document(branch: Branch) -> dict[str, Any]:
+def branch_document(branch: Branch | EngineBranch) -> dict[str, Any]:
     """Return a branch as plain JSON."""
     return {
         "branchName": branch.name,
@@ -311,12 +309,11 @@ def branch_document(branch: Branch) -> dict[str, Any]:
     }
 
 
-def branch_row(branch: Branch) -> tuple[str, str, str, int, int]:
-    """Return a row of `BRANCH_COLUMNS`."""
+def branch_row(branch: Branch | EngineBranch) -> tuple[Cell, ...]:
+    """Return a row of `BRANCH_COLUMNS`; unknown counts are left out."""
     totals = branch.totals
-    # Ids are printed without separators, so that they can be copied.
-    ids = str(branch.head_id), str(branch.base_snapshot_id)
-    return (branch.name, *ids, totals.record_count, totals.file_count)
+    counts = (None if each < 0 else each for each in (totals.record_count, totals.file_count))
+    return (branch.name, id_cell(branch.head_id), id_cell(branch.base_snapshot_id), *counts)
 
 
 def head(

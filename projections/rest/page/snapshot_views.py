@@ -11,6 +11,7 @@ from ledger.audit.listings import ListedSnapshot, listed, tags_of
 from ledger.audit.report import Curve, growth_curves, text
 from ledger.audit.snapshot_list import is_expired
 from ledger.history.older import state_at_snapshot
+from ledger.model.snapshot import UNKNOWN_TOTALS
 from ledger.state.native_origin import ListedRef
 from ledger.state.snapshots import MAIN
 from ledger.state.table import TableState
@@ -76,10 +77,11 @@ def snapshots_view(table: Table, query: PageQuery) -> SnapshotsView:
     head = table.state
     branch = query.text("branch") or MAIN
     state = head if branch == MAIN else table.at(branch=branch).state
-    position, ids = page_of(state.snapshot_ids, query.page(), SNAPSHOTS_OF_A_PAGE)
+    position, ids = page_of(state.snapshot_ids_on(branch), query.page(), SNAPSHOTS_OF_A_PAGE)
     found = _listed(table, state, ids) if ids else []
     summaries = tuple(_summary(state, each) for each in found)
-    names = [each for each in sorted(head.branches) if each != MAIN][:_MOST_BRANCHES]
+    refs = sorted(each.name for each in head.refs if each.ref_type == "branch")
+    names = [each for each in refs if each != MAIN][:_MOST_BRANCHES]
     curves = growth_curves([(each.time_millis, each.rows, 0) for each in reversed(summaries)])
     return SnapshotsView(branch, (MAIN, *names), summaries, position, curves[0] if curves else None)
 
@@ -117,8 +119,8 @@ class RefRow:
         kind: `branch` or `tag`.
         snapshot_id: Its snapshot.
         created_millis: Time at which a tag was created; None if it is not known.
-        rows: Rows on a branch; None for a tag.
-        files: Files on a branch; None for a tag.
+        rows: Rows on a branch; None for a tag, or if they are unknown.
+        files: Files on a branch; None for a tag, or if they are unknown.
         note: A remark on the snapshot.
     """
 
@@ -152,15 +154,17 @@ def refs_view(table: Table, query: PageQuery) -> RefsView:
 
 
 def _ref_row(state: TableState, ref: ListedRef) -> RefRow:
-    branch = state.branches.get(ref.name) if ref.ref_type == "branch" else None
+    branch = state.all_branches.get(ref.name) if ref.ref_type == "branch" else None
     tag = state.tags.get(ref.name) if ref.ref_type == "tag" else None
-    base = "" if branch is None else f"from snapshot {branch.base_snapshot_id}"
+    base_id = None if branch is None else branch.base_snapshot_id
+    base = "" if base_id is None else f"from snapshot {base_id}"
+    totals = UNKNOWN_TOTALS if branch is None else branch.totals
     return RefRow(
         ref.name,
         ref.ref_type,
         ref.snapshot_id,
         None if tag is None else tag.create_time_millis,
-        None if branch is None else branch.totals.record_count,
-        None if branch is None else branch.totals.file_count,
+        None if totals.record_count < 0 else totals.record_count,
+        None if totals.file_count < 0 else totals.file_count,
         "keeps an expired snapshot" if is_expired(ref.snapshot_id, state) else base,
     )

@@ -161,10 +161,14 @@ def test_a_branch_is_imported_with_its_snapshots_and_dropped_with_them(tmp_path:
     mine = CatalogFactory.create({"warehouse": str(root)})
     there = source.catalog.get_table("s.t$branch_dev")
     assert rows(mine.get_table("a.b$branch_dev")) == rows(there) != []
+    assert {name: each.head_id for name, each in table.state.all_branches.items()} == {"dev": 1}
+    with pytest.raises(NotFoundError, match="read it by an engine of Paimon"):
+        table.at(branch="dev")
     source.table.branch_manager().drop_branch("dev")
     taken(lake, source.folder)
     table.project("paimon")
     assert not list((root / handle_of(table).path).glob("branch/*/*/*"))
+    assert table.state.all_branches == {}
 
 
 def test_a_rollback_at_the_source_is_history_here(tmp_path: Path) -> None:
