@@ -15,7 +15,7 @@ from ledger.model.messages import moment
 from ledger.state.iceberg_origin import author_of, count_of
 
 
-def _added_snapshot_cells(fact: e.SnapshotAdded) -> Iterator[tuple[Cell, Any]]:
+def _snapshot_cells(fact: e.SnapshotAdded | e.SnapshotReplaced) -> Iterator[tuple[Cell, Any]]:
     yield ("snapshot", fact.snapshot.snapshot_id), fact.snapshot
 
 
@@ -204,7 +204,12 @@ def _describe_table_facts(fact: e.TableFactsSet) -> str:
 
 
 ORIGIN_OPERATIONS: tuple[Operation, ...] = (
-    Operation(facts=(e.SnapshotAdded,), sets=_added_snapshot_cells, says=_describe_snapshot),
+    Operation(facts=(e.SnapshotAdded,), sets=_snapshot_cells, says=_describe_snapshot),
+    Operation(
+        facts=(e.SnapshotReplaced,),
+        sets=_snapshot_cells,
+        says=lambda it: f"the metadata of snapshot {it.snapshot.snapshot_id} changed",
+    ),
     Operation(
         facts=(e.SnapshotsRemoved,),
         sets=_removed_snapshot_cells,

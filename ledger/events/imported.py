@@ -136,6 +136,12 @@ class SnapshotAdded(Record, frozen=True, tag="addSnapshot"):
     snapshot: IcebergSnapshot
 
 
+class SnapshotReplaced(Record, frozen=True, tag="replaceSnapshot"):
+    """An existing snapshot has other metadata, such as no parent any more; it is not a new one."""
+
+    snapshot: IcebergSnapshot
+
+
 class BranchBase(_Part, frozen=True, kw_only=True):
     """Start of a branch: the commit of its first snapshot, and the sums over its files."""
 
@@ -276,6 +282,7 @@ class SourceFollowed(Record, frozen=True, tag="syncSource"):
 
 IcebergEvent = (
     SnapshotAdded
+    | SnapshotReplaced
     | SnapshotRefSet
     | SnapshotRefRemoved
     | SnapshotsRemoved

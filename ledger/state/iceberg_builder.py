@@ -328,6 +328,12 @@ class IcebergOriginBuilder:
             after = snapshot.first_row_id + snapshot.added_rows
             facts["next_row_id"] = max(facts["next_row_id"], after)
 
+    def _replace_snapshot(self, event: e.SnapshotReplaced, _version: int, _moment: int) -> None:
+        key = event.snapshot.snapshot_id
+        if key not in self.snapshots or is_id_in_ranges(key, self._facts["ledger_ids"]):
+            raise _contradiction_error(f"snapshot {key} is none of the source and cannot change")
+        self.snapshots[key] = event.snapshot
+
     def _remove_snapshots(self, event: e.SnapshotsRemoved, _version: int, _moment: int) -> None:
         for each in event.snapshot_ids:
             _remove_entry(self.snapshots, each, "snapshot")
@@ -431,6 +437,7 @@ class IcebergOriginBuilder:
         e.SchemaAdded: _apply_schema_added,
         e.SchemasRemoved: _remove_schemas,
         e.SnapshotAdded: _add_engine_snapshot,
+        e.SnapshotReplaced: _replace_snapshot,
         e.SnapshotsRemoved: _remove_snapshots,
         e.SnapshotRefSet: _set_ref,
         e.SnapshotRefRemoved: _remove_ref,

@@ -190,13 +190,11 @@ def sort_column(field: SortField, table: TableMetadata) -> SortColumn:
 def _snapshot_events(
     before: TableMetadata, after: TableMetadata, moved: SnapshotChanges
 ) -> Iterator[TableEvent]:
-    refs, rewritten = dict(before.refs), moved.rewritten
-    if rewritten:
-        yield e.SnapshotsRemoved(rewritten)
-        kept = before.snapshots_by_id.keys() - set(rewritten)
-        refs = {key: each for key, each in refs.items() if each.snapshot_id in kept}
-    for each in _snapshots_to_add(after, moved):
-        yield e.SnapshotAdded(each)
+    refs = before.refs
+    for each in moved.rewritten:
+        yield e.SnapshotReplaced(after.snapshot(each))
+    for added in moved.new:
+        yield e.SnapshotAdded(added)
     for name in sorted(refs.keys() - after.refs.keys()):
         yield e.SnapshotRefRemoved(name)
     for name, ref in after.refs.items():
@@ -206,18 +204,11 @@ def _snapshot_events(
         yield e.SnapshotsRemoved(moved.gone)
 
 
-def _snapshots_to_add(after: TableMetadata, moved: SnapshotChanges) -> Iterable[IcebergSnapshot]:
-    if not moved.rewritten:
-        return moved.new
-    coming = {*moved.rewritten, *(each.snapshot_id for each in moved.new)}
-    return (each for each in after.snapshots if each.snapshot_id in coming)
-
-
 def _statistics_events(
     before: TableMetadata, after: TableMetadata, moved: SnapshotChanges
 ) -> Iterator[TableEvent]:
-    # Removed or rewritten snapshots removed their statistics as well.
-    lost = {*moved.gone, *moved.rewritten}
+    # Removed snapshots removed their statistics as well.
+    lost = set(moved.gone)
     files = {each.snapshot_id: each for each in before.statistics if each.snapshot_id not in lost}
     parts = {
         each.snapshot_id: each

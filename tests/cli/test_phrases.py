@@ -429,6 +429,7 @@ IMPORTED_PHRASES = (
     "the columns are schema 10",
     "removed the branch or tag v1",
     "removed snapshot 5",
+    "the metadata of snapshot 9000000000000000009 changed",
     "removed schema 9",
     "removed partition spec 0 and sort order 0",
     STATISTICS_GONE,

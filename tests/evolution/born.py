@@ -108,6 +108,7 @@ LIFE: tuple[tuple[TableEvent, ...], ...] = (
     (
         e.SnapshotRefRemoved("v1"),
         e.SnapshotsRemoved((SECOND,)),
+        e.SnapshotReplaced(snapshot(STAGED, 3).snapshot),
         e.SchemasRemoved((9,)),
         e.LayoutsRemoved(spec_ids=(0,), order_ids=(0,)),
         e.StatisticsRemoved(snapshot_ids=(FIRST,), of_partitions=(FIRST,)),

@@ -57,6 +57,14 @@ def test_a_ref_points_back_and_a_schema_comes_back_with_its_dropped_ids() -> Non
     assert STAGED in origin.snapshots
 
 
+def test_a_snapshot_with_other_metadata_stays_that_of_its_commit() -> None:
+    before, after = (builder_of(each).freeze() for each in (5, None))
+    old, new = (each.origin_of_kind(IcebergOrigin) for each in (before, after))
+    assert old.added_in[STAGED] == new.added_in[STAGED] == 4
+    parents = [each.snapshots[STAGED].parent_snapshot_id for each in (old, new)]
+    assert parents == [SECOND, None]
+
+
 def test_an_option_alone_makes_no_schema_id() -> None:
     builder = builder_of(1)
     builder.commit(commit(2, SetOption("owner", "bob")))

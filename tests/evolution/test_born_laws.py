@@ -167,6 +167,7 @@ WRONG: dict[tuple[str, str], tuple[TableEvent, ...]] = {
     ("iceberg", "main as a tag"): (e.SnapshotRefSet("main", ref(FIRST, type="tag")),),
     ("iceberg", "no such ref"): (e.SnapshotRefRemoved("x"),),
     ("iceberg", "no such snapshot"): (e.SnapshotsRemoved((1,)),),
+    ("iceberg", "metadata of no snapshot"): (e.SnapshotReplaced(snapshot(1, 9).snapshot),),
     ("iceberg", "a schema with other columns"): (
         e.SchemaAdded(e.IcebergSchema(schema_id=0, fields=(DAY,))),
     ),

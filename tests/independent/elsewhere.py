@@ -133,6 +133,12 @@ class FromIceberg(Elsewhere):
         holds(not any(first <= key <= last for first, last in runs), f"{key} is the ledger's")
         self.come(event["snapshot"], commit["version"])
 
+    def replaceSnapshot(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        key, runs = event["snapshot"]["snapshot-id"], self.imported["ledgerSnapshotIds"]
+        holds(not any(first <= key <= last for first, last in runs), f"{key} is the ledger's")
+        holds(key in self.imported["snapshots"], f"snapshot {key} is not there")
+        self.imported["snapshots"][key] = event["snapshot"]
+
     def come(self, snapshot: Doc, version: int) -> None:
         """Let a snapshot be there."""
         key, table = snapshot["snapshot-id"], self.imported

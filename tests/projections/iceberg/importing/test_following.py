@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from pyiceberg.table.statistics import StatisticsFile
+from pyiceberg.types import LongType
 
 import ledger
 from ledger import (
@@ -19,7 +20,10 @@ from ledger import (
     UnsupportedError,
 )
 from ledger.events import PartitionSpecUpdated
+from ledger.events.imported import SnapshotAdded
+from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.stores import MemoryStore
+from ledger.table_handle import handle_of
 from tests.lakes import lake_on, memory
 from tests.projections.iceberg.importing.writing import COLUMNS, appended, created, sql_catalog
 from tests.projections.importing.what_came import now, transactions_of
@@ -173,3 +177,36 @@ def test_a_catalog_is_asked_by_pyicebergs_own_configuration(
         lake.import_table("a.c", "here:s.none")
     with pytest.raises(StoreError, match="catalog nowhere cannot load"):
         lake.import_table("a.c", "nowhere:s.t")
+
+
+def test_a_kept_snapshot_stays_the_one_of_its_commit_when_its_parent_expires(
+    tmp_path: Path,
+) -> None:
+    theirs = created(tmp_path / "theirs")
+    first, second = (appended(theirs, each, name=["a"]) for each in (1, 2))
+    with theirs.manage_snapshots() as refs:
+        refs.create_tag(second, "kept")
+    lake = ledger.open(tmp_path / "lake", allowed_locations=[str(tmp_path)])
+    lake.import_table("a.b", str(tmp_path / "theirs"))
+    table = lake.table("a.b")
+    before = table.at(snapshot=second).state
+    tagged = table.state.tags["kept"]
+    with theirs.update_schema() as columns:
+        columns.add_column("later", LongType())
+    theirs.maintenance.expire_snapshots().by_id(first).commit()
+    assert theirs.snapshots()[0].parent_snapshot_id is None
+
+    lake.import_table("a.b", str(tmp_path / "theirs"))
+
+    after = table.at(snapshot=second)
+    assert table.state.snapshot_ids == (second,)
+    assert (after.version, after.state.updated_at) == (before.version, before.updated_at)
+    assert "later" not in after.schema.names
+    assert table.state.tags["kept"] == tagged
+    ours = table.state.origin
+    assert isinstance(ours, IcebergOrigin)
+    assert ours.snapshots[second].parent_snapshot_id is None
+    commits = handle_of(table).events()
+    events = [event for it in commits for each in it.transactions for event in each.events]
+    assert sum(isinstance(each, SnapshotAdded) for each in events) == 2
+    assert lake.import_table("a.b", str(tmp_path / "theirs")).transactions == 0

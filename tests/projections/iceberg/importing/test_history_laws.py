@@ -104,6 +104,7 @@ _FACTS: dict[type, Callable[[Any], list[Fact]]] = {
         *_removed("order", it.order_ids),
     ],
     e.SnapshotAdded: lambda it: [("add", "snapshot", it.snapshot.snapshot_id)],
+    e.SnapshotReplaced: lambda it: [("set", "snapshot", it.snapshot.snapshot_id)],
     e.SnapshotsRemoved: lambda it: _removed("snapshot", it.snapshot_ids),
     e.SnapshotRefSet: lambda it: [("set", "ref", it.ref_name)],
     e.SnapshotRefRemoved: lambda it: [("remove", "ref", it.ref_name)],
