@@ -11,7 +11,7 @@ from ledger.decide.operation import Cell, Operation
 from ledger.events import imported as e
 from ledger.events.imported import DeltaFollowed, PaimonBranchUpdated
 from ledger.events.partitions import PartitionAction, PartitionsUpdated
-from ledger.model.messages import moment
+from ledger.model.messages import counted, moment
 from ledger.state.iceberg_origin import author_of, count_of
 
 
@@ -143,9 +143,9 @@ def _describe_partitions(fact: PartitionsUpdated) -> str:
     listed = isinstance(changes, UnsetType)
     count = len(fact.partitions) if isinstance(changes, UnsetType) else changes.count
     if not isinstance(fact.snapshot_id, UnsetType):
-        return f"snapshot {fact.snapshot_id}{where} changed {_partition_count(count)}"
+        return f"snapshot {fact.snapshot_id}{where} changed {counted(count, 'partition')}"
     if not listed:
-        return f"changed {_partition_count(count)}{where}"
+        return f"changed {counted(count, 'partition')}{where}"
     found: dict[PartitionAction, list[str]] = {}
     for each in fact.partitions:
         name = "/".join(f"{key}={value}" for key, value in each.spec.items())
@@ -153,26 +153,22 @@ def _describe_partitions(fact: PartitionsUpdated) -> str:
     parts = (
         f"{_PARTITION_VERBS[action]} partition {names[0]}"
         if len(names) == 1
-        else f"{_PARTITION_VERBS[action]} {_partition_count(len(names))}"
+        else f"{_PARTITION_VERBS[action]} {counted(len(names), 'partition')}"
         for action, names in found.items()
     )
     return f"{', '.join(parts) or 'changed no partitions'}{where}"
-
-
-def _partition_count(count: int) -> str:
-    return f"{count:,} partition{'' if count == 1 else 's'}"
 
 
 def _describe_snapshot(fact: e.SnapshotAdded) -> str:
     snapshot = fact.snapshot
     summary = snapshot.summary or {}
     counts = [
-        f"{sign}{count:,} {what}"
+        f"{sign}{counted(count, what)}"
         for sign, key, what in (
-            ("+", "added-records", "rows"),
-            ("-", "deleted-records", "rows"),
-            ("+", "added-data-files", "files"),
-            ("-", "deleted-data-files", "files"),
+            ("+", "added-records", "row"),
+            ("-", "deleted-records", "row"),
+            ("+", "added-data-files", "file"),
+            ("-", "deleted-data-files", "file"),
         )
         if (count := count_of(summary, key, absent=-1)) >= 0
     ]
@@ -192,8 +188,8 @@ def _describe_removal(*parts: str) -> str:
 
 
 def _describe_log(what: str, fact: e.SnapshotLogUpdated | e.MetadataLogUpdated) -> str:
-    gone = f", the oldest {fact.dropped} removed" if fact.dropped else ""
-    return f"{what}: {len(fact.added)} more{gone}"
+    gone = f", the oldest {fact.dropped:,} removed" if fact.dropped else ""
+    return f"{what}: {counted(len(fact.added), 'entry', 'entries')} added{gone}"
 
 
 def _describe_table_facts(fact: e.TableFactsSet) -> str:
@@ -269,12 +265,12 @@ ORIGIN_OPERATIONS: tuple[Operation, ...] = (
     Operation(
         facts=(e.SnapshotLogUpdated,),
         sets=_log_update_cells,
-        says=lambda it: _describe_log("the log of current snapshots", it),
+        says=lambda it: _describe_log("the snapshot log", it),
     ),
     Operation(
         facts=(e.MetadataLogUpdated,),
         sets=_log_update_cells,
-        says=lambda it: _describe_log("the log of metadata files", it),
+        says=lambda it: _describe_log("the metadata log", it),
     ),
     Operation(facts=(e.TableFactsSet,), sets=_table_fact_cells, says=_describe_table_facts),
     Operation(

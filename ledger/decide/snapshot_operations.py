@@ -80,7 +80,7 @@ from ledger.model.errors import (
     UnsupportedError,
 )
 from ledger.model.iceberg_objects import SnapshotRef
-from ledger.model.messages import moment, size
+from ledger.model.messages import counted, moment, size
 from ledger.model.names import checked_name
 from ledger.model.snapshot import Branch, branch_number
 from ledger.state.owner import ANY_OWNER, DATA_OWNERS, METADATA_OWNERS, refuse_unservable_options
@@ -556,7 +556,8 @@ def _describe_rollback(fact: RolledBack) -> str:
 
 def describe_table_creation(fact: TableCreated) -> str:
     """Return the display text of a table's creation, with its source."""
-    said = f"created table {_dotted_name(fact.identifier)} with {len(fact.schema.fields)} columns"
+    columns = counted(len(fact.schema.fields), "column")
+    said = f"created table {_dotted_name(fact.identifier)} with {columns}"
     origin = fact.origin
     if isinstance(origin, UnsetType):
         return said

@@ -245,14 +245,14 @@ class EncryptionKeyRemoved(Record, frozen=True, tag="removeEncryptionKey"):
 
 
 class SnapshotLogUpdated(Record, frozen=True, tag="updateSnapshotLog", kw_only=True):
-    """The log of current snapshots lost its `dropped` oldest entries and gained `added` ones."""
+    """The snapshot log lost its `dropped` oldest entries and gained `added` ones."""
 
     dropped: int = 0
     added: tuple[SnapshotLogEntry, ...] = ()
 
 
 class MetadataLogUpdated(Record, frozen=True, tag="updateMetadataLog", kw_only=True):
-    """The log of metadata files lost its `dropped` oldest entries and gained `added` ones."""
+    """The metadata log lost its `dropped` oldest entries and gained `added` ones."""
 
     dropped: int = 0
     added: tuple[MetadataLogEntry, ...] = ()

@@ -56,6 +56,21 @@ def printable_line(value: object) -> str:
     return "".join(each if each.isprintable() else "?" for each in text)
 
 
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """Return a count with its noun.
+
+    Args:
+        count: The count.
+        noun: The noun in the singular.
+        plural: The noun in the plural; by default with an s.
+
+    Example:
+        >>> counted(1, "row"), counted(2000, "row"), counted(0, "entry", "entries")
+        ('1 row', '2,000 rows', '0 entries')
+    """
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
 def first_few(values: Iterable[object], most: int = 8) -> str:
     """Return the repr of a list's first items, and the number of the others.
 

@@ -255,7 +255,7 @@ class IcebergOriginBuilder:
     def clamp_times(self, latest_millis: int) -> None:
         """Limit the times that the ledger set to a latest one; those of others' snapshots stay.
 
-        The log of current snapshots is the ledger's once the table follows no source.
+        The snapshot log is the ledger's once the table follows no source.
         """
         self._copy_shared_collections()
         own: SnapshotIdRanges = self._facts["ledger_ids"]

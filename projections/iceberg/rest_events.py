@@ -2,7 +2,7 @@
 
 A schema that the same batch makes the current one is recorded by the SchemaChanges that lead to
 it, by field id, so that `blame`, `diff` and `undo` see what the engine's user did. Counters and the
-log of current snapshots follow from the updates and come last.
+snapshot log follow from the updates and come last.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _ledger_schema_of(step: UpdateStep, schema_id: int) -> e.IcebergSchema:
 
 
 def implied_events(reached: TableState, after: TableMetadata) -> tuple[TableEvent, ...]:
-    """Return the events of what updates imply: counters, and the log of current snapshots.
+    """Return the events of what updates imply: counters, and the snapshot log.
 
     Args:
         reached: The state after the events of the updates.

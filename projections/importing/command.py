@@ -14,6 +14,7 @@ from ledger.cli.options import LedgerFlags
 from ledger.cli.output import Screen, as_json
 from ledger.ledger import Ledger
 from ledger.model.errors import InvalidInputError, LedgerError
+from ledger.model.messages import counted
 from projections.importing.importing import Imported
 from projections.materialising import Progress
 
@@ -163,7 +164,8 @@ class _RepeatedImport:
                     break
         failed = f"; failed tables: {len(self.problems)}" if self.problems else ""
         self.screen.notice(
-            f"followed {self.asked.source}: {self.transactions:,} transactions imported{failed}"
+            f"followed {self.asked.source}: {counted(self.transactions, 'transaction')} "
+            f"imported{failed}"
         )
 
     def _import_round(self, stop: Stop) -> None:
@@ -192,8 +194,9 @@ class _RepeatedImport:
             if done.created_database:
                 self.screen.line(_created_database_text(done))
             self.screen.line(
-                f"{done.identifier} stands at version {done.version}: {done.transactions:,} "
-                f"transactions imported, {len(done.snapshots):,} snapshots among them"
+                f"{done.identifier} stands at version {done.version}: "
+                f"{counted(done.transactions, 'transaction')} imported, "
+                f"{counted(len(done.snapshots), 'snapshot')} among them"
             )
             for each in done.not_carried:
                 if each not in self.not_carried.get(str(done.identifier), ()):
@@ -252,13 +255,13 @@ def _print_result(screen: Screen, done: Imported) -> None:
     if done.created_database:
         screen.line(_created_database_text(done))
     came = "would come" if done.version is None else "came"
-    screen.line(f"{done.transactions:,} transactions {came} from {done.source}:")
-    for noun, some in (
-        ("snapshots", done.snapshots),
-        ("schemas", done.schemas),
-        ("branches and tags", done.refs),
+    screen.line(f"{counted(done.transactions, 'transaction')} {came} from {done.source}:")
+    for some, noun, plural in (
+        (done.snapshots, "snapshot", ""),
+        (done.schemas, "schema", ""),
+        (done.refs, "branch or tag", "branches and tags"),
     ):
-        screen.line(f"  {len(some):,} {noun}")
+        screen.line(f"  {counted(len(some), noun, plural)}")
     for each in done.not_carried:
         screen.line(f"not carried: {each}")
     if done.version is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ledger.cli.output import Screen
+from ledger.cli.output import Screen, id_cell
 from ledger.model.messages import moment, size
 from projections.statistics.query import TableTotals
 
@@ -30,7 +30,7 @@ def print_report(screen: Screen, title: str, document: dict[str, Any]) -> None:
     screen.line(title, style="bold")
     screen.facts(
         {
-            "snapshot": document["snapshotId"],
+            "snapshot": id_cell(document["snapshotId"]),
             "partitions": document["partitionCount"],
             "rows": document["recordCount"],
             "files": document["fileCount"],
@@ -51,7 +51,7 @@ def print_history(screen: Screen, history: Sequence[dict[str, Any]]) -> None:
         ("snapshot", "rows", "files", "size"),
         (
             (
-                each["snapshotId"],
+                id_cell(each["snapshotId"]),
                 each["recordCount"],
                 each["fileCount"],
                 size(each["fileSizeInBytes"]),
@@ -71,7 +71,7 @@ def print_columns(screen: Screen, title: str, rows: Sequence[dict[str, Any]]) ->
         ("snapshot", "partition", "column", "values", "nulls", "lower", "upper", "exact"),
         (
             (
-                each["snapshot_id"],
+                id_cell(each["snapshot_id"]),
                 each["partition"],
                 each["column"],
                 *("" if each[name] is None else each[name] for name in _COUNTED),
@@ -101,7 +101,7 @@ def print_many(screen: Screen, documents: Sequence[dict[str, Any]]) -> None:
         (
             (
                 each["table"],
-                each["snapshotId"],
+                id_cell(each["snapshotId"]),
                 each["partitionCount"],
                 each["recordCount"],
                 each["fileCount"],
@@ -153,6 +153,8 @@ def print_answer(screen: Screen, title: str, answer: pa.Table) -> None:
 
 
 def _cell_text(name: str, value: str | float) -> str | int:
+    if isinstance(value, int) and name.endswith("_id"):
+        return str(value)
     if isinstance(value, int) and name.endswith("in_bytes"):
         return signed_size(value)
     return f"{value:.2f}" if isinstance(value, float) else value

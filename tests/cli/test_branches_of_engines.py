@@ -33,7 +33,8 @@ def served(tmp_path: Path) -> Served:
 
 
 @pytest.fixture
-def there(run: Run, tmp_path: Path) -> Run:
+def there(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.setenv("LAKELEDGER_ALLOWED_LOCATIONS", str(tmp_path))
     return lambda *argv: run(*argv, "--ledger", tmp_path / "lake")
 
 
@@ -128,3 +129,26 @@ def test_the_branches_of_a_source_are_listed(tmp_path: Path, there: Run) -> None
         assert found["baseSnapshotId"] == first
         if lake.table(NAME).state.is_mirrored:
             lake.promote(NAME)
+
+
+def test_ids_are_printed_so_that_they_can_be_copied(tmp_path: Path, there: Run) -> None:
+    theirs = iceberg.created(tmp_path / "t")
+    snapshot_id = iceberg.appended(theirs, 1, name=["a"])
+    with theirs.manage_snapshots() as refs:
+        refs.create_tag(snapshot_id, "kept")
+    ledger.open(tmp_path / "lake").init()
+    imported = there("import", "iceberg", theirs.metadata_location, NAME)
+    assert "\n  1 snapshot\n  1 schema\n" in imported.out, imported
+
+    shown, counted = there("show", NAME), there("stats", NAME)
+    assert shown.out.count(f" {snapshot_id} ") == 2, shown
+    assert f" {snapshot_id}\n" in counted.out, counted
+    assert f"{snapshot_id:,}" not in shown.out + counted.out
+
+
+def test_an_author_that_is_not_known_is_left_out(tmp_path: Path, there: Run) -> None:
+    theirs = iceberg.created(tmp_path / "t")
+    ledger.open(tmp_path / "lake").init()
+    there("import", "iceberg", theirs.metadata_location, NAME)
+    (line,) = (each for each in there("show", NAME).out.splitlines() if "changed" in each)
+    assert line.endswith(" UTC"), line

@@ -404,10 +404,10 @@ STATISTICS_GONE = (
     "and the partition statistics of snapshot 7000000000000000001"
 )
 IMPORTED_PHRASES = (
-    "created table db.t with 1 columns, from Iceberg's file:/lake/t",
+    "created table db.t with 1 column, from Iceberg's file:/lake/t",
     "snapshot 7000000000000000001 of 1970-01-01 00:00:00: append",
     "branch main points to snapshot 7000000000000000001",
-    "the log of current snapshots: 1 more",
+    "the snapshot log: 1 entry added",
     "added column day DATE (id 2)",
     "the columns are schema 1",
     "set option owner to ann",
@@ -423,7 +423,7 @@ IMPORTED_PHRASES = (
     "published partition statistics of snapshot 7000000000000000001",
     "added the encryption key k",
     "added schema 9, which is not the current one",
-    "the log of metadata files: 1 more",
+    "the metadata log: 1 entry added",
     "set format version 3, last column id 7, last partition id 1004, next row id 8",
     "replaced the columns by day, id",
     "the columns are schema 10",
@@ -446,7 +446,7 @@ def test_the_history_of_a_table_from_iceberg_reads_as_phrases() -> None:
 def test_the_phrase_of_a_snapshot_names_its_operation_and_its_user() -> None:
     summary = {"operation": "overwrite", "added-records": "3", "deleted-data-files": "1"}
     worded = in_words(snapshot(5, 1, summary={**summary, "user": "ann"}))
-    assert worded == ("snapshot 5 of 1970-01-01 00:00:00: overwrite, +3 rows, -1 files, by ann")
+    assert worded == ("snapshot 5 of 1970-01-01 00:00:00: overwrite, +3 rows, -1 file, by ann")
 
 
 def test_every_event_of_the_log_has_a_phrase() -> None:

@@ -14,6 +14,7 @@ from ledger.cli.exits import UsageError
 from ledger.cli.options import InstantFlags, LedgerFlags, TableName, tables_of
 from ledger.cli.output import Screen, progress_reports
 from ledger.cli.phrases import plain
+from ledger.model.messages import counted
 from ledger.model.names import Identifier
 from ledger.relocation.exporting import export as export_ledger
 from ledger.relocation.replaying import Replay, Step
@@ -115,13 +116,14 @@ def _print_promotion(screen: Screen, done: Any) -> None:
         screen.line(f"{done.identifier} was promoted before; the ledger owns it")
     elif done.version is None:
         screen.line(
-            f"the ledger would own {done.identifier} after importing {done.transactions:,} more "
-            f"transactions from {done.source}; it has {done.files:,} live files now"
+            f"the ledger would own {done.identifier} after importing "
+            f"{counted(done.transactions, 'more transaction')} from {done.source}; it has "
+            f"{counted(done.files, 'live file')} now"
         )
     else:
         screen.line(
             f"the ledger owns {done.identifier} since version {done.version}, with "
-            f"{done.files:,} live files; it no longer follows {done.source}"
+            f"{counted(done.files, 'live file')}; it no longer follows {done.source}"
         )
     if done.catalog:
         led = "would point" if done.version is None else "points"

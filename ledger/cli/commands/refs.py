@@ -23,7 +23,7 @@ from ledger.cli.options import (
     check_one_or_more,
     read_instant,
 )
-from ledger.cli.output import Cell, Screen
+from ledger.cli.output import Cell, Screen, id_cell
 from ledger.cli.phrases import committed, print_unchanged
 from ledger.model.instant import SnapshotInstant, TagInstant
 from ledger.model.messages import moment
@@ -345,8 +345,7 @@ def rows(state: TableState, found: list[ListedSnapshot]) -> Iterator[tuple[Cell,
     """Yield a row of `COLUMNS` for every snapshot."""
     for version, snapshot in found:
         yield (
-            # An id is there to be copied, and Iceberg's have nineteen digits.
-            str(snapshot.id),
+            id_cell(snapshot.id),
             version,
             moment(snapshot.time_millis),
             snapshot.commit_kind,

@@ -248,8 +248,8 @@ def _print_table(
             "comment": at.schema.comment,
             "location": table.location,
             "version": at.version,
-            "changed": f"{moment(at.state.updated_at)} UTC by {changed_by}",
-            "schema": at.schema.id,
+            "changed": f"{moment(at.state.updated_at)} UTC{changed_by and f' by {changed_by}'}",
+            "schema": id_cell(at.schema.id),
             "owner": None if at.state.owner == LEDGER else str(at.state.owner),
             "partitioned by": partitioning(at.state) or ", ".join(at.schema.partition_keys) or None,
             "primary key": ", ".join(at.schema.primary_keys) or None,
@@ -257,12 +257,13 @@ def _print_table(
             **{f"{each.format} files": f"at {each}" for each in table.freshness()},
         }
     )
-    screen.table(("id", "column", "type", "default", "comment"), _column_rows(at.schema))
+    columns = ("id", "column", "type", "default", "comment")
+    screen.table(columns, _column_rows(at.schema), numbers=("id",))
     screen.table(("option", "value"), sorted(at.options.items()))
     screen.table(
         ("tag", "snapshot", "since (UTC)"),
         (
-            (name, each.snapshot_id, moment(each.create_time_millis))
+            (name, id_cell(each.snapshot_id), moment(each.create_time_millis))
             for name, each in sorted(tags.items())
         ),
     )
@@ -290,7 +291,7 @@ def _nested_column_rows(field: DataField, indent: str) -> Iterator[tuple[Cell, .
     text = format_type(field.type)
     if row is not None:
         text = "ROW" if row.nullable else "ROW NOT NULL"
-    yield field.id, f"{indent}{field.name}", text, field.default_value, field.description
+    yield id_cell(field.id), f"{indent}{field.name}", text, field.default_value, field.description
     for member in row.fields if row else ():
         yield from _nested_column_rows(member, f"{indent}  ")
 

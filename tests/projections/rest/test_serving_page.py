@@ -71,7 +71,7 @@ def test_the_lines_of_each_engine_run_one_after_the_other(
         commands.replace("--ledger lake", f"--ledger {served.warehouse}"), loaded_command
     )
     assert "added column note STRING" in told
-    assert told.count("append, +1 rows") == 2
+    assert told.count("append, +1 row,") == 2
     imported = program.partition("catalog =")[0]
     run_python(f"{imported}{reason}catalog.create_namespace('merged')", served.uri)
     told = ran_shell(f"lakeledger log --ledger {served.warehouse}", loaded_command)

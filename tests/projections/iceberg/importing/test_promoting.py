@@ -322,7 +322,7 @@ def test_a_count_beyond_any_of_iceberg_is_passed_over(
     lake.promote("a.b")
 
     assert main(["log", "a.b", "--ledger", str(tmp_path / "lake")]) == 0
-    assert "append, +1 files" in capsys.readouterr().out
+    assert "append, +1 file" in capsys.readouterr().out
 
 
 def test_the_command_lists_the_expired_snapshots_for_any_ids(
