@@ -468,6 +468,14 @@ class TableBuilder:
                 self._owner = Owner(since_version=self.version)
             case OwnerSet():
                 self._owner = self._owner.after(event, self.version)
+                paimon = self._origin
+                if (
+                    event.owner == "ledger"
+                    and isinstance(paimon, PaimonOrigin)
+                    and not paimon.is_promoted
+                ):
+                    # Its engines owned it from its creation on.
+                    self._promote_paimon(paimon)
             case _:
                 assert_never(event)
 
@@ -554,12 +562,15 @@ class TableBuilder:
             case DeltaOrigin() as delta:
                 self._origin = delta.promoted(self.version, self._schema_id)
             case PaimonOrigin() as paimon:
-                self._origin = promoted = paimon.promoted(self.version)
-                self._earliest_snapshot_id = min(promoted.snapshots, default=1)
+                self._promote_paimon(paimon)
             case IcebergOriginBuilder() as iceberg:
                 iceberg.promote(event, self.version)
             case _:
                 assert_never(self._origin)
+
+    def _promote_paimon(self, paimon: PaimonOrigin) -> None:
+        self._origin = promoted = paimon.promoted(self.version)
+        self._earliest_snapshot_id = min(promoted.snapshots, default=1)
 
     def _fold_source_schema(
         self, event: SchemaReplaced | SchemaNamed | CurrentSchemaSet, _author: str, moment: int

@@ -22,6 +22,7 @@ from ledger.log.replay import Read
 from ledger.log.time_travel import at_version, effective_millis
 from ledger.model.errors import DamagedLogError, StoreError
 from ledger.state.iceberg_origin import IcebergOrigin
+from ledger.state.paimon_origin import PaimonOrigin
 from ledger.state.table import TableState
 from ledger.state.table_builder import TableBuilder
 from ledger.table_handle import TableHandle
@@ -243,7 +244,7 @@ class _ProjectionRun:
             self._statistics.learn(event)
             if isinstance(event, ClockCorrected):
                 self._trail.correct_clock(event.true_time_millis)
-            if isinstance(event, SnapshotEvent):
+            if isinstance(event, SnapshotEvent) and not self._is_of_paimon(event):
                 self._project_main_snapshot(event, time_millis)
             if isinstance(event, BranchCommitted):
                 self._project_branch_snapshot(event, time_millis)
@@ -253,6 +254,11 @@ class _ProjectionRun:
             state = self._builder.freeze()
             oldest = min(state.held_snapshot_ids | {state.earliest_snapshot_id})
             self._snapshots.forget(oldest, self._fold.facts)
+
+    def _is_of_paimon(self, event: SnapshotEvent) -> bool:
+        """Return whether Paimon's engines made a snapshot; the next one adds its live files."""
+        origin = self._target.origin
+        return isinstance(origin, PaimonOrigin) and event.snapshot_id <= origin.source_last_id
 
     def _project_main_snapshot(self, event: SnapshotEvent, time_millis: int) -> None:
         if isinstance(event, RolledBack):

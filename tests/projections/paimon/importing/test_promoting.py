@@ -19,6 +19,7 @@ from ledger import (
     RenameColumn,
     SetOption,
     Table,
+    TableAt,
     UnsupportedError,
 )
 from ledger.table_handle import handle_of
@@ -296,3 +297,23 @@ def test_a_table_with_files_of_a_schema_that_is_gone_stays_its_engines(tmp_path:
     (source.folder / "schema/schema-0").unlink()
     with pytest.raises(UnsupportedError, match="written with schema 0.*write its rows again"):
         lake.promote("a.b")
+
+
+def test_the_rows_of_a_promoted_table_are_read_as_before(tmp_path: Path) -> None:
+    source = PaimonSource(tmp_path / "warehouse")
+    source.append(3)
+    source.append(2)
+    lake = followed(tmp_path, source)
+    table = lake.table("a.b")
+
+    def found(at: TableAt) -> list[str]:
+        return sorted(map(str, at.to_arrow().to_pylist()))
+
+    before = found(table.at())
+    assert len(before) == 5
+    lake.promote("a.b")
+    assert found(table.at()) == before
+    table.append([{"id": 70, "kind": "a", "name": "new"}])
+    assert len(found(table.at())) == 6
+    assert found(table.at(version=table.state.version - 1)) == before
+    assert found(table.at(snapshot=2)) == before

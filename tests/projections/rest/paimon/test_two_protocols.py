@@ -15,7 +15,7 @@ from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import BadRequestError
 from pypaimon.api.rest_exception import BadRequestException, NotImplementedException
 
-from ledger import AddColumn, Ledger, Schema
+from ledger import AddColumn, Ledger, Schema, TableAt
 from ledger.cli import main
 from ledger.log.request import now_millis
 from ledger.stores import LocalStore
@@ -111,6 +111,39 @@ def test_iceberg_reads_what_paimon_writes_at_every_snapshot(both: TwoProtocols) 
         assert both.by_iceberg("orders", number) == rows
     found = both.iceberg.load_table("shop.orders")
     assert [each.snapshot_id for each in found.snapshots()] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("snapshots", [0, 2])
+def test_a_table_that_is_taken_back_keeps_the_rows_of_paimons_engines(
+    both: TwoProtocols, snapshots: int
+) -> None:
+    both.paimon.create_table("orders", TableSpec(COLUMNS))
+    rows: list[list[str]] = [[]]
+    for number in range(1, snapshots + 1):
+        both.paimon.write("orders", [(number, "Oslo")])
+        rows.append(both.by_paimon("orders"))
+
+    table = both.lake.table("shop.orders")
+    assert table.stop_serving().state.owner.kind == "ledger"
+
+    def found(at: TableAt) -> list[str]:
+        return sorted(str(tuple(each.values())) for each in at.to_arrow().to_pylist())
+
+    assert [table.state.totals.file_count, len(table.at().files)] == [snapshots, snapshots]
+    table.project("paimon")
+    assert found(table.at()) == both.by_paimon("orders") == rows[-1]
+    table.append([{"id": 7, "city": "Rome"}])
+    table.alter([AddColumn(("note",), "STRING")])
+    table.append([{"id": 8, "city": "Rome", "note": "new"}])
+    table.project("paimon")
+    assert found(table.at()) == both.by_paimon("orders")
+    assert table.at().totals.record_count == snapshots + 2
+    for number, expected in enumerate(rows[1:], 1):
+        assert found(table.at(snapshot=number)) == expected
+    table.delete_files(table.at().files[0].path)
+    table.project("paimon")
+    assert found(table.at()) == both.by_paimon("orders")
+    assert main(["verify", "--data", "--ledger", both.lake.url]) == 0
 
 
 def test_duckdb_reads_what_paimon_writes(both: TwoProtocols) -> None:
