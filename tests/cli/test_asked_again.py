@@ -116,10 +116,6 @@ def served(lake: Ledger) -> None:
     lake.table(TABLE).start_serving("iceberg")
 
 
-def taken_back(lake: Ledger) -> None:
-    lake.table(TABLE).stop_serving()
-
-
 @frozen
 class Line:
     """A command line that commits.
@@ -202,8 +198,6 @@ LINES = [
         other=("undrop", "shop.gone", "--as", "shop.back"),
     ),
     Line(("drop", "empty", "--yes"), other=("drop", "emptier", "--yes")),
-    Line(("serve-table", TABLE), before=iceberg_alone, other=("serve-table", TABLE, "--back")),
-    Line(("serve-table", TABLE), taken_back, iceberg_alone),
     Line(("serve-table", TABLE, "--back"), served, served),
     Line(("move",)),
     Line(("erase", "--person", "ann", "--yes")),

@@ -14,15 +14,14 @@ from ledger.cli.phrases import again
 from ledger.events.table import ServingProtocol
 from ledger.ledger import Ledger
 from ledger.log.request import CommitOptions
-from ledger.state.owner import Owner, declared_serving_protocol
+from ledger.state.owner import Owner, declared_serving_protocol, refuse_unservable_origin
 from ledger.table import Table
 
 _ProtocolOption = Annotated[
     ServingProtocol | None,
     Parameter(
         show_default=False,
-        help="iceberg (Iceberg REST) or paimon (Paimon REST API); by default that of the only "
-        "format that the table declares.",
+        help="iceberg (Iceberg REST); by default that of the only format that the table declares.",
     ),
 ]
 
@@ -50,7 +49,10 @@ def serve_table(  # noqa: PLR0913 - one option each
     writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
-    """Hand a table's data commits to engines through a server, or take them back.
+    """Hand an Iceberg table's data commits to engines through a server, or take them back.
+
+    The table is one that was imported from Iceberg, promoted or not. Engines commit to other tables
+    only if these were created or registered through the server.
 
     From then on, lakeledger changes only the metadata of the table and commits no data files. The
     table must declare exactly the protocol's format in ledger.formats; ids and live files do not
@@ -71,6 +73,8 @@ def serve_table(  # noqa: PLR0913 - one option each
     lake, screen = place.open(), place.screen
     handle = lake.table(table)
     owner = handle.state.owner
+    if not back and owner.kind != "served":
+        refuse_unservable_origin(handle.state.origin.format_name)
     is_promoted = owner.kind == "served" and handle.state.is_promoted
     if not back and (owner.kind == "mirrored" or is_promoted):
         outcome = _serve_promoted(lake, handle, screen, protocol, source, writing, is_dry=dry_run)
