@@ -73,7 +73,6 @@ from ledger.opening.creation import (
     may_be_renamed,
     new_table,
 )
-from ledger.opening.ledger_file import refuse_location
 from ledger.relocation.moving import (
     prepare_tables_for_move,
     refuse_other_storage,
@@ -83,6 +82,7 @@ from ledger.rows.row_input import has_rows, open_rows
 from ledger.state.catalog import CatalogState, FunctionEntry, TableEntry, ViewEntry
 from ledger.state.catalog_builder import identifier_of
 from ledger.stores.concurrency import answers
+from ledger.table_folders import refuse_location
 from ledger.table_handle import TableHandle
 from ledger.table_writes import commit_snapshot
 
@@ -126,7 +126,7 @@ def create_table(
 
     def make() -> CatalogRequest:
         if location is not None:
-            refuse_location(location, handle.state, handle.setting)
+            refuse_location(handle, location)
         _finish_interrupted_drop(handle, name)
         return CreateTable(name, fresh_id(), wanted.schema, location, **wanted.rest())
 

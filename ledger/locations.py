@@ -98,10 +98,16 @@ class Place(Struct, frozen=True):
             >>> place_of("/lake/T/a").meets(place_of("/lake/t"))
             True
         """
-        one, two = self._with_folded_names(), other._with_folded_names()
+        one, two = self.with_folded_names(), other.with_folded_names()
         return one.holds(two) or two.holds(one)
 
-    def _with_folded_names(self) -> Place:
+    def with_folded_names(self) -> Place:
+        """Return a key that is equal for places which some stores treat as one.
+
+        Example:
+            >>> place_of("/lake/T").with_folded_names().path
+            'lake/t'
+        """
         return Place(self.family, folded(self.host), folded(self.path))
 
 

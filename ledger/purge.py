@@ -159,10 +159,10 @@ def _files_to_delete(handle: LedgerHandle, dropped: DroppedTable) -> Iterator[Pu
                 named[place] = None
     if not named:
         return
-    wanted = frozenset(map(_folded_place, named))
+    wanted = frozenset(map(Place.with_folded_names, named))
     kept, folders = _references_of_others(handle, dropped, places, wanted)
     for place in named:
-        if _folded_place(place) not in kept and not any(each.holds(place) for each in folders):
+        if place.with_folded_names() not in kept and not any(each.holds(place) for each in folders):
             yield there[place]
 
 
@@ -190,11 +190,6 @@ class _Places:
                 place = here.below(rest) if rest else here
                 break
         return resolve_symlinks(place)
-
-
-def _folded_place(place: Place) -> Place:
-    """Return a place as a key that is equal for names which some stores treat as one."""
-    return Place(place.family, folded(place.host), folded(place.path))
 
 
 def _files_in_own_locations(
@@ -282,7 +277,9 @@ def _references_of_others(
         # Of a mirror, the source may have deleted manifests; its folder is kept as a whole.
         read = table.read_file if state.is_mirrored else _make_strict_reader(table)
         paths = [*_references(table, state, read), *_projected_files(table)]
-        files.update(wanted.intersection(_folded_place(places.of(table, each)) for each in paths))
+        files.update(
+            wanted.intersection(places.of(table, each).with_folded_names() for each in paths)
+        )
         folders += (places.of_url(each) for each in _folders_of_source(state))
     return frozenset(files), tuple(folders)
 

@@ -259,7 +259,7 @@ def test_two_external_tables_of_racing_creators_do_not_share_a_place(tmp_path: P
     lake_on(store, allowed=[str(tmp_path)]).create_table(
         "shop.a", _SCHEMA, location=str(tmp_path / "t")
     )
-    with pytest.raises(InvalidChangeError, match="given to a table before"):
+    with pytest.raises(InvalidChangeError, match=r"meets the folder of table shop\.a"):
         lake_on(store, allowed=[str(tmp_path)]).create_table(
             "shop.b", _SCHEMA, location=f"file://{tmp_path}/t/u"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from ledger.model.names import Identifier
 from ledger.purge import plan_purges, run_purge
 from ledger.stores import LocalStore
 from ledger.table_handle import handle_of
+from projections.iceberg.rest_commit import commit_updates
+from projections.iceberg.rest_updates import SetLocation
 from projections.iceberg.served import load, register
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, ticking
@@ -324,9 +327,15 @@ def test_the_projected_files_of_another_table_are_kept(tmp_path: Path) -> None:
     lake.create_database("shop")
     table = lake.create_table("shop.orders", Schema.of({"id": "INT"}))
     table.append([data_in(table, "0.parquet")])
-    newest = load(handle_of(table), table.state).location
+    loaded = load(handle_of(table), table.state)
+    elsewhere = tmp_path / "elsewhere/metadata/old.metadata.json"
+    elsewhere.parent.mkdir(parents=True)
+    said = json.loads(loaded.body) | {"location": f"{tmp_path}/elsewhere"}
+    elsewhere.write_text(json.dumps(said))
     before = files_in(tmp_path)
-    register(handle_of(lake), Identifier("shop", "copy"), newest)
+    copy = register(handle_of(lake), Identifier("shop", "copy"), str(elsewhere))
+    # A server refuses it; logs of older ones have such locations.
+    commit_updates(copy, [SetLocation(location=loaded.metadata.location)])
     lake.drop_table("shop.copy", purge=True)
     purge(lake)
     assert files_in(tmp_path) >= before

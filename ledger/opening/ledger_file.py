@@ -1,4 +1,4 @@
-"""The file `_ledger/ledger.json`, and locations of external tables."""
+"""The file `_ledger/ledger.json`."""
 
 from __future__ import annotations
 
@@ -8,17 +8,11 @@ import msgspec
 from msgspec import UNSET, UnsetType, field
 
 from ledger.events.commit import FORMAT
-from ledger.locations import is_absolute, place_of
 from ledger.log.codec import unsupported_format_error
-from ledger.log.layout import STREAM_FOLDER, Layout
+from ledger.log.layout import STREAM_FOLDER
 from ledger.log.request import LogFile, commit_file_or_raise, fresh_id
-from ledger.model.errors import DamagedLogError, InvalidChangeError, StoreError
+from ledger.model.errors import DamagedLogError
 from ledger.opening.context import TableSetting, recordable_url
-from ledger.state.catalog import CatalogState
-from ledger.state.used_locations import find_location_conflict
-from ledger.stores import Store, open_store
-from ledger.stores.factory import check_store
-from ledger.stores.file_access import resolve_symlinks
 
 ROOT_KEY: Final = f"{STREAM_FOLDER}/ledger.json"
 
@@ -134,56 +128,3 @@ def create_root_file(setting: TableSetting) -> None:
     body = _encode_root(_RootFile(FORMAT, fresh_id(), place=recordable_url(setting.store.url)))
     says = "the ledger may have been created or not, and no commit was written. Try again"
     commit_file_or_raise(setting.store, LogFile(ROOT_KEY, body, 0), setting.retry_policy, says)
-
-
-def refuse_location(location: str, state: CatalogState, setting: TableSetting) -> None:
-    """Reject a location that a new table cannot have, before it is recorded in the catalog.
-
-    The store's required behaviour is checked with a temporary key.
-
-    Raises:
-        InvalidInputError: It is not absolute, or not plain.
-        InvalidChangeError: It overlaps the ledger's root or another table's location, by its text
-            or through links, or contains a log already.
-        StoreError: It cannot hold a table, or does not answer; nothing was committed.
-        UnsupportedError: It is on another service than the ledger, and is not allowed.
-    """
-    # Opening a ledger creates no table.
-    from ledger.decide.catalog import external_location
-
-    path = external_location(location)
-    used = find_location_conflict(state, path)
-    if used is not None:
-        raise _overlap_error(location, f"{used}, which was given to a table before")
-    place, root = resolve_symlinks(place_of(path)), resolve_symlinks(place_of(setting.store.url))
-    if place.meets(root):
-        raise _overlap_error(location, f"the ledger's root {setting.store.url}")
-    for other in sorted(filter(is_absolute, state.used_paths)):
-        if place.meets(resolve_symlinks(place_of(other))):
-            raise _overlap_error(location, f"{other}, which was given to a table before")
-    setting.file_access().check(path)
-    _check_new_location(location, open_store(path, setting.options_for(path)))
-
-
-def _overlap_error(location: str, what: str) -> InvalidChangeError:
-    return InvalidChangeError(
-        f"location {location} overlaps {what}; locations must not overlap, so choose another"
-    )
-
-
-def _check_new_location(location: str, store: Store) -> None:
-    try:
-        for key in (Layout(STREAM_FOLDER).commit(0), ROOT_KEY):
-            if store.exists(key):
-                raise InvalidChangeError(
-                    f"location {location} contains a log already ({key}); choose another"
-                )
-        probe = f"{STREAM_FOLDER}/probe-{fresh_id()}"
-        failed = [each.claim for each in check_store(store, probe) if not each.holds]
-    except OSError as error:
-        raise StoreError(f"location {location}: {error}; nothing was committed") from error
-    if failed:
-        raise StoreError(
-            f"location {location} cannot hold a table: its store failed these checks: "
-            f"{'; '.join(failed)}. Nothing was committed; choose another"
-        )

@@ -13,6 +13,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import accumulate
 from typing import Unpack
 from weakref import WeakKeyDictionary
@@ -54,7 +55,7 @@ from projections.iceberg.table_metadata import (
 )
 from projections.importing.deriving import options_of_properties
 from projections.importing.trial import PlanningState
-from projections.locations import check_location
+from projections.locations import check_location, check_unowned_folder
 from projections.materialising import outputs_of
 
 
@@ -78,6 +79,8 @@ def create_table(
         NotFoundError: The database does not exist.
         InvalidInputError: The updates contradict each other, set an option of the ledger, or the
             location is not one.
+        InvalidChangeError: The location meets another table's folder, or holds a part of a ledger.
+        CommitConflictError: A table that is created at the same time has that location.
         UnsupportedError: The location is not allowed, or the ledger cannot hold the metadata.
         CommitUnknownError: The store did not answer, so the commit may have been made.
     """
@@ -104,8 +107,8 @@ def register(
         commit: See CommitOptions.
 
     Raises:
-        AlreadyExistsError, InvalidInputError, UnsupportedError, CommitUnknownError: As of
-            `create_table`.
+        AlreadyExistsError, InvalidInputError, InvalidChangeError, CommitConflictError,
+            UnsupportedError, CommitUnknownError: As of `create_table`.
         NotFoundError: The database or the file does not exist.
     """
     check_location(ledger, metadata_location, "metadata-location")
@@ -136,7 +139,8 @@ def _create(
     trial = PlanningState(state, max(state.effective_millis, after.last_updated_ms))
     events = _first_events(trial, after)
     facts = {**creation.facts(), "protocol": "iceberg", "events": events}
-    table = create_recorded_table(ledger, name, facts, commit)
+    check = partial(check_unowned_folder, ledger, location=after.location)
+    table = create_recorded_table(ledger, name, facts, commit, check)
     load(table, table.state)
     return table
 

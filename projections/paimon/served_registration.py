@@ -28,10 +28,9 @@ from ledger.state.paimon_origin import PaimonOrigin
 from ledger.state.table import TableState
 from ledger.table_handle import TableHandle
 from projections.importing.trial import PlanningState
-from projections.locations import check_location
+from projections.locations import check_location, check_unowned_folder
 from projections.paimon.importing import creation_of, open_source, plan_transactions
 from projections.paimon.served_files import write_committed_files
-from projections.paimon.served_places import check_registered_folder
 from projections.paimon.source import PaimonSource
 
 
@@ -50,7 +49,7 @@ def register_table(
         AlreadyExistsError: A table or view of that name exists.
         NotFoundError: The database does not exist, or the folder holds no table of Paimon.
         InvalidInputError: A file of the table is damaged, or the location is not one.
-        InvalidChangeError: The folder meets another table's; see `check_registered_folder`.
+        InvalidChangeError: The folder meets another table's; see `check_unowned_folder`.
         CommitConflictError: Another request registers it at the same time.
         UnsupportedError: The location is not allowed, or the ledger cannot hold the table.
         CommitUnknownError: The store did not answer, so the commit may have been made.
@@ -71,7 +70,7 @@ def register_table(
     _check_same(PlanningState(start, trial.now_millis).after(events, 0, ""), trial.state)
     facts = {**creation.facts(), "protocol": "paimon", "events": events}
     commit.setdefault("asked", ["paimonRegister", str(name), source.location])
-    check = partial(check_registered_folder, ledger, location=source.location)
+    check = partial(check_unowned_folder, ledger, location=source.location)
     table = create_recorded_table(ledger, name, facts, commit, check)
     write_committed_files(table)
     return table

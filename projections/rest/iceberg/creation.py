@@ -28,7 +28,7 @@ from projections.iceberg import served
 from projections.iceberg.creation_updates import creation_updates
 from projections.iceberg.metadata_update import apply_updates
 from projections.iceberg.schema_json import convert_record, schema_from_json
-from projections.locations import check_location
+from projections.locations import check_location, check_unowned_folder
 from projections.rest.commit_options import MESSAGE_PROPERTY
 from projections.rest.iceberg.answers import check_locations, staged_reply, table_reply
 from projections.rest.iceberg.catalog import IcebergCatalog
@@ -86,7 +86,9 @@ def create_table(catalog: IcebergCatalog, call: Call) -> Reply:
     if wanted.stage_create:
         _check_free(catalog, name)
         now_ms = catalog.handle.setting.now_millis()
-        return staged_reply(catalog, apply_updates(None, updates, now_ms=now_ms))
+        staged = apply_updates(None, updates, now_ms=now_ms)
+        check_unowned_folder(catalog.handle, catalog.state, staged.location)
+        return staged_reply(catalog, staged)
     table = create_by(
         catalog,
         name,

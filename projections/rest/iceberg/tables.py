@@ -14,18 +14,22 @@ from ledger.log.request import CommitOptions
 from ledger.model.errors import NotFoundError
 from ledger.model.messages import excerpt
 from ledger.model.names import Identifier
+from ledger.state.iceberg_origin import IcebergOrigin
+from ledger.state.table import TableState
 from ledger.table_handle import TableHandle
 from projections.iceberg import served
 from projections.iceberg.rest_commit import commit_updates
 from projections.iceberg.rest_updates import (
     AddSnapshot,
     AssertCreate,
+    SetLocation,
     SetProperties,
     TableRequirement,
     TableUpdate,
     requirement_from_json,
     table_update_from_json,
 )
+from projections.locations import check_table_folder
 from projections.rest.commit_options import MESSAGE_PROPERTY
 from projections.rest.iceberg.answers import (
     check_locations,
@@ -125,6 +129,7 @@ def _commit(
 ) -> Reply:
     traces = Traces.of(requirements, updates, options)
     table = table_of_attempt(catalog, name, traces)
+    _check_new_locations(catalog, table.state, updates)
     try:
         done = commit_updates(table, updates, requirements, **options)
     except NotFoundError as error:
@@ -133,6 +138,27 @@ def _commit(
         raise dropped_table_error(catalog, name, traces) from error
     with after_commit(f"version {done.version} of {name}"):
         return table_reply(catalog, table, done.state)
+
+
+def _check_new_locations(
+    catalog: IcebergCatalog, state: TableState, updates: Iterable[TableUpdate]
+) -> None:
+    """Check that a folder to which updates move a table is not another table's.
+
+    Raises:
+        InvalidChangeError, StoreError: As of `check_table_folder`.
+    """
+    if not isinstance(state.origin, IcebergOrigin) or state.owner.kind != "served":
+        return
+    tables = catalog.state
+    for each in updates:
+        if isinstance(each, SetLocation) and each.location != state.origin.location:
+            check_table_folder(
+                catalog.handle,
+                tables,
+                each.location,
+                lambda table_id: table_id != state.table_id and table_id in tables.table_names,
+            )
 
 
 def _create_by_updates(
