@@ -860,8 +860,9 @@ class IcebergHandover:
         """Return the next steps for the table's former owner, one sentence each."""
         origin, name = table.state.origin_of_kind(IcebergOrigin), table.identifier
         stop = f"stop all writers of {origin.source}: new commits there are lost to the ledger"
-        if _swappable_catalog_of(origin.source):
-            on = f"after later changes, update {origin.source} with: lakeledger promote {name}"
+        catalog = _readers_catalog(table, None)
+        if catalog:
+            on = f"after later changes, update {catalog} with: lakeledger promote {name}"
             return (stop, on)
         read = f"let readers read {table.location}, or register its newest metadata file for them"
         keep = f"keep the files below {origin.location}: the table's older rows stay there"
@@ -872,29 +873,57 @@ class IcebergHandover:
 class IcebergLeading:
     """See `projections.importing.promoting.Leading`."""
 
-    def check(self, table: TableHandle) -> None:
+    def check(self, table: TableHandle, source: str | None) -> None:
         """See `projections.importing.promoting.Leading`."""
-        _check_catalog_pointer(table)
+        _check_catalog_pointer(table, _readers_catalog(table, source))
 
-    def follow(self, table: TableHandle) -> None:
+    def follow(self, table: TableHandle, source: str | None) -> None:
         """Project the table, and move the catalog's pointer to its newest metadata file."""
-        version = project(table)
-        at, wanted = _check_catalog_pointer(table), _metadata_file_uri(table, version)
+        version, catalog = project(table), _readers_catalog(table, source)
+        at, wanted = _check_catalog_pointer(table, catalog), _metadata_file_uri(table, version)
         if not at or at == wanted:
             return
-        if not swap_catalog_pointer(table.state.origin.source, at, wanted):
+        if not swap_catalog_pointer(catalog, at, wanted):
             # A concurrent promotion moved it, or a writer of the catalog committed.
-            _check_catalog_pointer(table)
+            _check_catalog_pointer(table, catalog)
 
-    def catalog(self, source: str) -> str:
+    def catalog(self, table: TableHandle, source: str) -> str:
         """Return the catalog table that points here; empty if none does."""
-        return _swappable_catalog_of(source)
+        return _readers_catalog(table, source)
 
 
-def _check_catalog_pointer(table: TableHandle) -> str:
-    """Return the ledger's metadata file that a promoted table's catalog points to.
+def _readers_catalog(table: TableHandle, given: str | None) -> str:
+    """Return the catalog's table whose pointer readers of a table follow; empty if none is known.
 
-    Empty if its source is not in a catalog whose pointer can be swapped.
+    That is the given source, or the catalog's table that the promotion recorded, or the source that
+    was named at the import.
+    """
+    if given is not None and _swappable_catalog_of(given):
+        return given
+    log, state = table.log, table.state
+    if state.is_promoted:
+        promotions = log.find_matching_commits(
+            0,
+            state.version,
+            lambda sketch: any(
+                event.type == "promoteTable"
+                for each in sketch.transactions
+                for event in each.events
+            ),
+        )
+        for _, commit in promotions:
+            for event in (event for each in commit.transactions for event in each.events):
+                if isinstance(event, TablePromoted) and event.catalog is not UNSET:
+                    return _swappable_catalog_of(event.catalog)
+    return _swappable_catalog_of(state.origin.source)
+
+
+def _check_catalog_pointer(table: TableHandle, source: str) -> str:
+    """Return the ledger's metadata file that a promoted table's catalog points to; empty without.
+
+    Args:
+        table: The table.
+        source: As `_readers_catalog` returns it.
 
     Raises:
         CommitConflictError: It points to another file: a writer committed through the catalog.
@@ -902,8 +931,7 @@ def _check_catalog_pointer(table: TableHandle) -> str:
         NotFoundError: The catalog has no such table.
         StoreError: The catalog cannot be read.
     """
-    source = table.state.origin.source
-    if not _swappable_catalog_of(source):
+    if not source:
         return ""
     at, name, since = catalog_pointer_of(source), table.identifier, table.state.owner.since_version
     if at is None:

@@ -107,23 +107,31 @@ class Handover(Protocol):
 class Leading(Protocol):
     """Directs a format's readers to a promoted table."""
 
-    def check(self, table: TableHandle) -> None:
+    def check(self, table: TableHandle, source: str | None) -> None:
         """Check that only the ledger committed where the readers of a promoted table look.
+
+        Args:
+            table: The table.
+            source: Where they look; None for the catalog that its promotion recorded.
 
         Raises:
             CommitConflictError: Another writer did; the message names its commit.
             NotFoundError: The readers' catalog does not know the table.
         """
 
-    def follow(self, table: TableHandle) -> None:
+    def follow(self, table: TableHandle, source: str | None) -> None:
         """Update the files or catalog that readers use to the newest version.
+
+        Args:
+            table: The table.
+            source: As of `check`.
 
         Raises:
             CommitConflictError: As of `check`; nothing was overwritten.
             NotFoundError: As of `check`.
         """
 
-    def catalog(self, source: str) -> str:
+    def catalog(self, table: TableHandle, source: str) -> str:
         """Return the catalog's table that refers to the ledger; empty where none does."""
 
 
@@ -137,17 +145,18 @@ class FolderReaders:
 
     project: Callable[[TableHandle], int]
 
-    def check(self, table: TableHandle) -> None:
+    def check(self, table: TableHandle, source: str | None) -> None:
         """Check nothing: the promotion blocked other writers, or its instructions name them."""
-        del table
+        del table, source
 
-    def follow(self, table: TableHandle) -> None:
+    def follow(self, table: TableHandle, source: str | None) -> None:
         """Project the table's own files up to the newest version."""
+        del source
         self.project(table)
 
-    def catalog(self, source: str) -> str:
+    def catalog(self, table: TableHandle, source: str) -> str:
         """Return nothing."""
-        del source
+        del table, source
         return ""
 
 
@@ -179,7 +188,7 @@ class Promoting:
         table = lake.table(identifier)
         _refuse_promoted(table, protocol)
         if table.state.is_promoted:
-            self.leading.check(table)
+            self.leading.check(table, source)
             owner = source or table.state.origin.source
             return self._promotion_result(table, owner, 0, 0, is_new=False)
         found = source or _recorded_source(self.handover, table)
@@ -222,8 +231,9 @@ class Promoting:
         table = lake.table(identifier)
         _refuse_promoted(table, protocol)
         if table.state.is_promoted:
-            self._update_reader_pointers(table)
-            return self._promotion_result(table, table.state.origin.source, 0, 0, is_new=False)
+            self._update_reader_pointers(table, source)
+            owner = source or table.state.origin.source
+            return self._promotion_result(table, owner, 0, 0, is_new=False)
         found, new = source or _recorded_source(self.handover, table), 0
         for _ in range(_MOST_LOOKS):
             if not self.handover.is_here(table, found, access):
@@ -244,7 +254,7 @@ class Promoting:
             except CommitConflictError:
                 # A concurrent process imports the same transactions.
                 continue
-            self._update_reader_pointers(table)
+            self._update_reader_pointers(table, found)
             return self._promotion_result(table, found, new, _live_file_count(table), is_new=True)
         raise InvalidInputError(
             f"new commits were found at {found} on each attempt: stop its writers, then promote "
@@ -274,14 +284,14 @@ class Promoting:
         served = OwnerSet(owner="served", protocol=protocol)
         return (*self.handover.promotion(table, source), served)
 
-    def _update_reader_pointers(self, table: TableHandle) -> None:
+    def _update_reader_pointers(self, table: TableHandle, source: str | None) -> None:
         """Update the readers' pointers of a promoted table to the newest version.
 
         Raises:
             StoreError: A store failed; the message says that the ledger owns the table already.
         """
         try:
-            self.leading.follow(table)
+            self.leading.follow(table, source)
         except (StoreError, OSError) as error:
             raise StoreError(
                 f"the ledger owns {table.identifier} since version {table.state.version}, but the "
@@ -310,7 +320,7 @@ class Promoting:
             source=source,
             transactions=transactions,
             files=files,
-            catalog=self.leading.catalog(source),
+            catalog=self.leading.catalog(table, source),
             instructions=self.handover.instructions(table),
             version=table.state.version,
             is_new=is_new,

@@ -7,10 +7,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import ledger
-from ledger import AlreadyExistsError, InvalidInputError, Ledger, NotFoundError, UnsupportedError
+from ledger import (
+    AlreadyExistsError,
+    CommitConflictError,
+    InvalidInputError,
+    Ledger,
+    NotFoundError,
+    UnsupportedError,
+)
 from ledger.stores import LocalStore
 from projections.materialising import Difference
 from tests.faults import Died, DiesAfter
@@ -302,3 +310,24 @@ def test_without_a_write_barrier_the_owner_is_instructed_to_stop_writers(
     assert done.instructions[0].startswith(f"stop all writers of {source.place}")
     source.commit()
     assert source.rows_of(lake.table("a.b")) == rows
+
+
+@pytest.mark.parametrize("named_at", ["promotion", "repetition"])
+def test_a_repeated_promotion_updates_the_catalog_that_the_first_one_was_given(
+    named_at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = sql_catalog(tmp_path, monkeypatch)
+    rows = pa.table({"id": [1, 2]})
+    catalog.create_table("s.b", rows.schema).append(rows)
+    lake = ledger.open(str(tmp_path / "lake"))
+    lake.import_table("a.b", catalog.load_table("s.b").location())
+    assert lake.promote("a.b", source="here:s.b").catalog == "here:s.b"
+    lake.table("a.b").append(rows)
+    again = None if named_at == "promotion" else "here:s.b"
+    assert lake.promote("a.b", source=again).catalog == "here:s.b"
+    assert catalog.load_table("s.b").scan().to_arrow().num_rows == 4
+
+    catalog.load_table("s.b").append(rows)
+    for call in (lake.promote, lake.plan_promotion):
+        with pytest.raises(CommitConflictError, match="which the ledger did not write"):
+            call("a.b", source=again)
