@@ -305,6 +305,7 @@ def test_whatever_a_user_calls_has_an_example_that_runs(held: type | ModuleType)
 
 NEEDED = {
     r"^from pyiceberg|lakeledger head|to_arrow\(|to_pandas\(|\.head\(": "iceberg",
+    r"^from pyiceberg\.catalog\.sql": "sql-sqlite",
     r"^(?:from|import) deltalake": "deltalake",
     r"^(?:from|import) pypaimon": "pypaimon",
     r"^(?:from|import) pyspark": "spark",
