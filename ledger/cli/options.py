@@ -286,10 +286,13 @@ class LedgerFlags:
     def open_maybe_uninitialized(self, author: str | None = None) -> Ledger:
         """Open the root of a ledger that may not be initialized yet.
 
+        Its commits have the author of the environment, unless a command names one.
+
         Raises:
             StoreError: The store does not answer.
         """
         url, options = self.url(), self.storage_options()
+        author = os.environ.get("LAKELEDGER_AUTHOR") or author
         if family_of(url) == LOCAL:
             return open_ledger(url, options, author=author, trust=self.trust)
         from ledger.stores.services import wait_for_first_answer

@@ -207,3 +207,24 @@ def test_a_bad_source_is_one_line_and_leaves_nothing(
     assert ran.err.count("\n") == 1
     assert BAD[kind, what] in ran.err
     assert "here" not in shop("list", "--output", "json").out
+
+
+def test_the_author_of_the_environment_imports_and_promotes(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs, lake = InDelta(tmp_path), tmp_path / "lake"
+    theirs.append()
+    monkeypatch.setenv("LAKELEDGER_URL", str(lake))
+    monkeypatch.setenv("LAKELEDGER_AUTHOR", "ada")
+    for line in (
+        ["init"],
+        ["import", "delta", theirs.folder, NAME],
+        ["promote", NAME, "--message", "ours now"],
+    ):
+        assert run(*line).code == 0
+    created = run("log", "--kind", "createDatabase", "--output", "json").document
+    promoted = run("log", NAME, "--kind", "promoteTable", "--output", "json").document
+    for shown in (created, promoted):
+        (done,) = shown["commits"][0]["transactions"]
+        assert done["author"] == "ada"
+    assert done["message"] == "ours now"

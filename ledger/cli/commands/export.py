@@ -11,7 +11,7 @@ from cyclopts import Group, Parameter
 
 from ledger.cli.commands.log import rows
 from ledger.cli.exits import UsageError
-from ledger.cli.options import InstantFlags, LedgerFlags, TableName, tables_of
+from ledger.cli.options import CommitFlags, InstantFlags, LedgerFlags, TableName, tables_of
 from ledger.cli.output import Screen, progress_reports
 from ledger.cli.phrases import plain
 from ledger.model.messages import counted
@@ -72,6 +72,7 @@ def promote(
         Parameter(negative="", show_default=False, help="Only show the plan."),
     ] = False,
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
+    commit: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Promote a mirrored table: the ledger becomes its owner.
 
@@ -93,7 +94,7 @@ def promote(
         if dry_run:
             done = lake.plan_promotion(table, source=source)
         else:
-            done = lake.promote(table, source=source, on_progress=progress)
+            done = lake.promote(table, source=source, on_progress=progress, **commit.options())
     screen.result(_promotion_document(done), lambda to: _print_promotion(to, done))
 
 
