@@ -15,6 +15,7 @@ from cyclopts import (
     UnknownCommandError,
     UnknownOptionError,
     UnusedCliTokensError,
+    ValidationError,
 )
 from cyclopts.completion import ShellDetectionError
 
@@ -112,6 +113,10 @@ def _usage_error_of(error: CycloptsError, line: Sequence[str]) -> UsageError:
         if error.keyword is not None:
             return UsageError(f"{error.keyword} needs a value; see: {see}")
         return UsageError(f"'{' '.join(words)}' needs {error.argument.name}; see: {see}")
+    if isinstance(error, ValidationError) and error.argument is not None:
+        value = error.argument.value
+        # Each value of an option that can be repeated was given by itself.
+        error.value = ", ".join(value) if isinstance(value, tuple) else value
     said = _GUESS.sub("", str(error)).rstrip(". ")
     return UsageError(f"{said}; see: {see}")
 

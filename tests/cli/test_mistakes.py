@@ -27,6 +27,7 @@ MISTAKES: list[tuple[list[str], int, str]] = [
     (["tag", "shop.orders", "v1", "--message", "to", "keep"], 2, "--message 'to keep';"),
     (["log", "shop.orders", "--kind", "foo"], 2, "--kind. 'foo' is no kind of event; the kinds"),
     (["log", "--kind", "addColum"], 2, "did you mean addColumn?"),
+    (["log", "--kind", "nope"], 2, 'Invalid value "nope" for --kind'),
     (["log", "--kind", "addColumn", "--kind", ""], 2, "for --kind. A kind of event is not empty"),
     (["log", "--kind", "addColumn,dropColumn"], 2, "--kind addColumn --kind dropColumn"),
     (
