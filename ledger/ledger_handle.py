@@ -375,7 +375,9 @@ class LedgerHandle:
         if was_created(self.log, entry.table_id) and table.log.refresh() is None:
             raise DamagedLogError(
                 f"the log of table {entry.identifier} was at {table.location} and is missing: "
-                "restore the folder from a backup, or drop the table; nothing was written",
+                "restore the folder from a backup, or drop the table; or, if this ledger is a copy "
+                f"of some tables, run in the original: lakeledger replay {entry.identifier} "
+                f"--into-ledger {self.url}. Nothing was written",
                 table.log.layout.commit(0),
             )
 

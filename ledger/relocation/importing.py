@@ -20,7 +20,7 @@ from ledger.history.verifying.verify import Verification, repair
 from ledger.locations import is_absolute
 from ledger.log import personal_data
 from ledger.log.codec import digest
-from ledger.log.layout import STREAM_FOLDER
+from ledger.log.layout import STREAM_FOLDER, Layout
 from ledger.log.personal_data import COLUMNS, FIELDS, decoded, encoded, erase_content
 from ledger.log.request import Committed, LogFile, commit_file_or_raise
 from ledger.model.errors import AlreadyExistsError, DamagedLogError, InvalidInputError
@@ -34,7 +34,7 @@ from ledger.opening.ledger_file import (
     read_root,
     root_of_copy,
 )
-from ledger.opening.opened_table import OpenedTable
+from ledger.opening.opened_table import OpenedTable, stream_place
 from ledger.relocation.exporting import (
     CATALOG,
     FileLine,
@@ -61,7 +61,8 @@ class ImportSummary:
         copied_from: The id of the original if the import is a copy; None for the same ledger.
         streams: The name, the last version and the head's digest of each stream.
         written: Number of commits written; the others existed already.
-        absent: The names of tables in the catalog that the export does not contain.
+        absent: The names of tables in the catalog whose logs neither this export nor one before it
+            brought.
     """
 
     ledger_id: str
@@ -254,8 +255,15 @@ class _ImportRun:
         return (
             each
             for each in self.cataloged_tables
-            if each.table_id not in carried and each.dropped_millis is None
+            if each.table_id not in carried
+            and each.dropped_millis is None
+            and not self._has_log(each.path)
         )
+
+    def _has_log(self, path: str) -> bool:
+        """Return whether an earlier import brought a table's log."""
+        store, folder = stream_place(self.setting, path)
+        return store.exists(Layout(folder).commit(0))
 
     def _mark_tables_created(self, catalog: AnyLog) -> None:
         """Mark tables so that no opener recreates an imported or an absent one.

@@ -68,6 +68,29 @@ def test_a_replay_is_written_as_files_a_ledger_or_lines(
     assert b"zip" not in lines
 
 
+def test_a_replayed_ledger_says_which_tables_it_lacks_and_takes_them_from_the_original(
+    lake: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from ledger.cli import main
+
+    second = str(lake / "second")
+    assert main(["create", "shop.other", "--column", "id BIGINT"]) == 0
+    capsys.readouterr()
+    assert main(["replay", "shop.orders", "--into-ledger", second, "--output", "json"]) == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["notCarried"] == ["shop.other"]
+    remedy = "replay shop.other --into-ledger"
+    assert "lists tables without logs: shop.other; bring" in shown.err
+    assert main(["verify", "--ledger", second]) == 6
+    assert "replay TABLE --into-ledger" in capsys.readouterr().err
+    assert main(["show", "shop.other", "--ledger", second]) == 6
+    assert f"{remedy} file://{second}" in capsys.readouterr().err
+
+    assert main([*remedy.split(), f"file://{second}"]) == 0
+    assert "without logs" not in capsys.readouterr().err
+    assert main(["verify", "--ledger", second]) == 0
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -193,8 +193,18 @@ def replay(
         url = into.into_ledger
         report = progress_reports(screen, _REPLAYING)
         done = found.into_ledger(url, place.storage_options(), report=report)
-        facts = {"url": url, "ledgerId": done.ledger_id, "commitsWritten": done.written}
+        facts = {
+            "url": url,
+            "ledgerId": done.ledger_id,
+            "commitsWritten": done.written,
+            "notCarried": list(done.absent),
+        }
         _print_replay_target(screen, name, found, facts, f"a ledger of its own in {url}")
+        if done.absent:
+            screen.notice(
+                f"its catalog lists tables without logs: {', '.join(done.absent)}; bring each: "
+                f"lakeledger replay TABLE --into-ledger {url}"
+            )
     elif into.lines:
         if sys.stdout.isatty():
             raise UsageError(

@@ -153,7 +153,8 @@ def catalog_contradictions(
             "stream",
             key,
             0,
-            "if nothing was ever written to it, open it: that finishes its creation; else "
+            "if its creation was interrupted, open it: that finishes it; if this ledger is a copy "
+            "of some tables, run in the original: lakeledger replay TABLE --into-ledger URL; else "
             "restore its folder from a backup",
         )
     elif verified.first_digest is not None and verified.first_digest != cataloged.digest:
