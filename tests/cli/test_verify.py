@@ -358,3 +358,18 @@ def test_a_default_missing_from_the_delta_log_is_reported_and_fails_nothing(shop
     (found,) = ran.document["findings"]
     assert found["kind"] == "unsaid"
     assert "default 7 of column n" in found["what"]
+
+
+def test_a_file_that_the_ledger_did_not_project_is_kept_and_the_advice_says_so(
+    shop: Run, lake: Path
+) -> None:
+    assert shop("project", "iceberg", TABLE).code == 0
+    (stray,) = [each / "other.avro" for each in lake.glob("shop.db/*/metadata")]
+    stray.write_text("not ours")
+    for words in ((), ("--repair",)):
+        ran = shop("verify", TABLE, *words, "--output", "json")
+        assert ran.code == 0
+        (found,) = ran.document["findings"]
+        assert (found["kind"], found["file"]) == ("foreign", "metadata/other.avro")
+        assert "deletes it only if an interrupted projection left it" in found["advice"]
+    assert stray.read_text() == "not ours"

@@ -467,4 +467,7 @@ def _format_findings(name: str, found: FormatFindings) -> Iterator[Finding]:
         yield Finding("unsaid", said, "", None, "no action is needed")
 
 
-_LOOK = "check the file; --repair removes it as a leftover"
+_LOOK = (
+    "--repair deletes it only if an interrupted projection left it; else check it, and delete it "
+    "yourself if no engine needs it"
+)
