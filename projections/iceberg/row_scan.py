@@ -118,7 +118,8 @@ class _StoredInputFile(FsspecInputFile):
         except FileNotFoundError as error:
             raise NotFoundError(
                 f"file {self.location} of the table does not exist: restore it, or remove it from "
-                "the table with delete_files"
+                "the table with delete_files. The source of an imported table may have deleted it "
+                "by its own maintenance, such as VACUUM: read a later version"
             ) from error
         _read.add(stream)
         return stream

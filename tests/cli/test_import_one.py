@@ -228,3 +228,16 @@ def test_the_author_of_the_environment_imports_and_promotes(
         (done,) = shown["commits"][0]["transactions"]
         assert done["author"] == "ada"
     assert done["message"] == "ours now"
+
+
+def test_a_file_that_the_source_s_own_maintenance_deleted_leads_to_a_later_version(
+    shop: Run, tmp_path: Path
+) -> None:
+    theirs = InDelta(tmp_path)
+    theirs.append()
+    assert shop("import", "delta", theirs.folder, NAME).code == 0
+    for each in theirs.folder.glob("*.parquet"):
+        each.unlink()
+    ran = shop("head", NAME)
+    assert ran.code == 3
+    assert "such as VACUUM: read a later version" in ran.err
