@@ -225,7 +225,7 @@ LINES: tuple[tuple[str, ...], ...] = (
     ("view", "drop", "shop.every"),
     ("view", "drop", "shop.every", "--yes"),
     ("create", "shop.served", "--column", "id BIGINT", "--option", "ledger.formats=iceberg"),
-    ("serve-table", "shop.served", "--dry-run"),
+    ("serve-table", "shop.served", "--back", "--dry-run"),
     ("rename", "shop.orders", "shop.purchases"),
     ("drop", "shop.purchases"),
     ("drop", "shop.purchases", "--yes"),
