@@ -236,11 +236,14 @@ class ColumnHistories:
 
     def has_requested_columns(self, asked: RequestedHistories) -> bool:
         """Return whether the columns of a request are kept here."""
+        if asked == self._asked:
+            return True
         history = None if asked.column is None else self.by_id.get(asked.column)
-        is_followed = history is not None and self._is_requested(history)
-        return asked == self._asked or (
-            is_followed and asked == RequestedHistories(column=asked.column)
-        )
+        if history is None or asked != RequestedHistories(column=asked.column):
+            return False
+        # A column that got the requested name later lacks the transactions before.
+        own_name = self._asked.path[history.depth - 1 : history.depth]
+        return history.field_id == self._asked.column or own_name == (history.first_name,)
 
     # Settings: options, comment, keys, layout, tags.
 

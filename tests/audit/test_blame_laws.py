@@ -350,6 +350,17 @@ def test_only_unrequested_parts_of_a_log_are_dropped_from_memory(
         assert narrow.transactions_changing(field_id) == wide.transactions_changing(field_id)
 
 
+def test_a_column_asked_for_by_a_later_name_has_its_older_transactions() -> None:
+    table = orders(lake_on(memory()))
+    name = table.schema.names[0]
+    field_id = table.schema.field(name).id
+    table.alter([RenameColumn((name,), "later")])
+    found = column_histories(table, RequestedHistories(path=("later",))).find(("later",))
+    assert found is not None
+    again = column_histories(table, RequestedHistories(column=field_id))
+    assert [version for version, _ in again.transactions_changing(field_id)] == [0, 1]
+
+
 def test_what_is_kept_of_a_log_goes_with_the_columns_not_with_the_changes() -> None:
     """Columns that come, are renamed, and go; options and tags that are set and taken away."""
     table = orders(lake_on(memory()))
