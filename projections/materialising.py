@@ -235,7 +235,7 @@ class Difference:
         foreign: Paths of files in the format's folders that the ledger did not project.
         reason: Further problems, as the rest of a sentence about the files.
         damage: The error if the log is not the one from which the files were made.
-        unsaid: Facts that the format cannot express and readers miss, one sentence each.
+        inexpressible: Facts that the format cannot express and readers miss, one sentence each.
     """
 
     missing: tuple[str, ...] = ()
@@ -243,7 +243,7 @@ class Difference:
     foreign: tuple[str, ...] = ()
     reason: str = ""
     damage: DamagedLogError | None = None
-    unsaid: tuple[str, ...] = field(default=(), eq=False)
+    inexpressible: tuple[str, ...] = field(default=(), eq=False)
 
     @property
     def is_empty(self) -> bool:

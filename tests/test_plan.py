@@ -161,4 +161,4 @@ def test_formats_that_have_no_branches_are_said_to_leave_them_out() -> None:
     found.alter([declared])
     assert not [each for each in found.plan([SetOption("k", "v")]).warnings if "audit" in each]
     found.project("delta")
-    assert any("audit" in each for each in verify(handle_of(found)).unsaid)
+    assert any("audit" in each for each in verify(handle_of(found)).inexpressible)

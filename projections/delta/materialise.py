@@ -74,7 +74,7 @@ from projections.delta.delta_log import (
     schema_change_operation,
     snapshot_operation,
 )
-from projections.delta.planned import unsaid
+from projections.delta.planned import inexpressible
 from projections.delta.rules import origin_problems
 from projections.delta.table_metadata import (
     MetadataTracker,
@@ -823,7 +823,7 @@ class DeltaFiles:
             tuple(missing),
             tuple(sorted((*changed, *in_the_way))),
             tuple(foreign),
-            unsaid=tuple(unsaid(at)),
+            inexpressible=tuple(inexpressible(at)),
         )
         return ComparisonResult(found, wanted, tuple(in_the_way), newest)
 

@@ -75,11 +75,11 @@ def _compatibility_warnings(before: TableState, after: TableState) -> Iterator[s
 def _inexpressible_parts(before: TableState, after: TableState) -> Iterator[str]:
     """Yield what Delta cannot express of a change; of the table if Delta is newly declared."""
     is_new = DELTA_PLAN not in declared_rules(before.schema.options).formats
-    had = set() if is_new else {*unsaid(before)}
-    yield from (each for each in unsaid(after) if each not in had)
+    had = set() if is_new else {*inexpressible(before)}
+    yield from (each for each in inexpressible(after) if each not in had)
 
 
-def unsaid(state: TableState) -> Iterator[str]:
+def inexpressible(state: TableState) -> Iterator[str]:
     """Yield each part of a table that its Delta log cannot express, in one sentence each."""
     if state.branches:
         yield (

@@ -352,11 +352,12 @@ def test_a_default_missing_from_the_delta_log_is_reported_and_fails_nothing(shop
     assert shop("create", "shop.counted", *words, "ledger.formats=delta").code == 0
     assert shop("project", "delta", "shop.counted").code == 0
 
+    assert "the log is intact" in shop("verify", "shop.counted").err
     ran = shop("verify", "shop.counted", "--output", "json")
 
     assert ran.code == 0
     (found,) = ran.document["findings"]
-    assert found["kind"] == "unsaid"
+    assert found["kind"] == "inexpressible"
     assert "default 7 of column n" in found["what"]
 
 

@@ -133,7 +133,9 @@ def _is_text(body: bytes) -> bool:
         return False
 
 
-def verified(root: Path, *, allowed: frozenset[str] = frozenset({"absent", "unsaid"})) -> None:
+def verified(
+    root: Path, *, allowed: frozenset[str] = frozenset({"absent", "inexpressible"})
+) -> None:
     """Check that `verify` finds nothing but some kinds.
 
     Raises:

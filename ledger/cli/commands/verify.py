@@ -362,7 +362,7 @@ def _print_verification(screen: Screen, run: _VerificationRun) -> None:
     for head in _heads(run):
         digest = head["head"] or "damaged"
         screen.line(f"{head['stream']}  {head['version']}:{digest}")
-    if not run.found:
+    if not any(each.fails for each in run.found):
         count = len(run.verified)
         logs = "the log is" if count == 1 else f"all {count} logs are"
         screen.notice(f"{logs} intact; store the heads above elsewhere, for --expect")
@@ -388,7 +388,7 @@ class FormatFindings(Protocol):
         """Files that the ledger did not project."""
 
     @property
-    def unsaid(self) -> Sequence[str]:
+    def inexpressible(self) -> Sequence[str]:
         """Facts that the format cannot express, one sentence each."""
 
     @property
@@ -463,8 +463,8 @@ def _format_findings(name: str, found: FormatFindings) -> Iterator[Finding]:
         yield Finding("derived", said, path, None, REPAIR)
     for path in found.foreign:
         yield Finding("foreign", f"the ledger did not project this {name} file", path, None, _LOOK)
-    for said in found.unsaid:
-        yield Finding("unsaid", said, "", None, "no action is needed")
+    for said in found.inexpressible:
+        yield Finding("inexpressible", said, "", None, "no action is needed")
 
 
 _LOOK = (

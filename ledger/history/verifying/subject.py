@@ -204,7 +204,7 @@ Kind = Literal[
     "absent",
     "foreign",
     "unfinished",
-    "unsaid",
+    "inexpressible",
 ]
 """Kind of a finding.
 
@@ -216,7 +216,7 @@ Kind = Literal[
 - absent: a derived file is missing, which costs time and is not an error.
 - foreign: a file that the ledger did not write; it is left alone.
 - unfinished: an operation in two steps stopped between them; the next opening finishes it.
-- unsaid: a format cannot express it, so readers of that format's files do not see it.
+- inexpressible: a format cannot express it, so readers of that format's files do not see it.
 """
 
 FAILURES: Final = frozenset({"damage", "contradiction", "data", "derived", "clock"})
