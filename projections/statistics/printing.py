@@ -42,7 +42,10 @@ def print_report(screen: Screen, title: str, document: dict[str, Any]) -> None:
             f"Snapshot {document['openingSnapshotId']} includes older ones, whose manifest lists "
             "expired before they were counted."
         )
-    print_partitions(screen, document["partitions"])
+    shown = list(document["partitions"])
+    print_partitions(screen, shown)
+    if (more := document["partitionCount"] - len(shown)) > 0:
+        screen.line(f"and {more:,} more; see --limit")
 
 
 def print_history(screen: Screen, history: Sequence[dict[str, Any]]) -> None:

@@ -278,10 +278,16 @@ def test_overwrite_writes_the_rows_of_texts(
     outside = run(*words[:3], "--where", "day=2026-03-01", "--ledger", tmp_path / "lake")
     assert outside.code == 1
     assert "outside of where" in " ".join(outside.err.split())
+    null = tmp_path / "null.jsonl"
+    null.write_text(lines({"id": 8, "day": "2026-02-01"}, {"id": 9}))
+    assert run("append", NAME, null, "--ledger", tmp_path / "lake").code == 0
+    where = ("--where", "day=__DEFAULT_PARTITION__")
+    assert run("overwrite", NAME, *where, "--ledger", tmp_path / "lake").code == 0
+    assert table.to_arrow()["id"].to_pylist() == [8]
     mixed = run("overwrite", NAME, more, "c.parquet", "--ledger", tmp_path / "lake")
     assert mixed.code == 2
     assert "convert one of them" in " ".join(mixed.err.split())
-    assert table.state.version == 3
+    assert table.state.version == 5
 
 
 def test_a_csv_file_with_names_in_another_encoding_is_rejected(

@@ -91,6 +91,8 @@ def test_an_instant_an_order_and_a_limit_can_be_asked_for(shop: Run, orders: Tab
     assert [each["spec"]["day"] for each in then["partitions"]] == ["2013-01-02"]
     assert (then["partitionCount"], then["snapshotId"]) == (2, 2)
     assert [each["spec"]["day"] for each in by_size["partitions"]] == ["2013-01-01", "2013-01-02"]
+    text = shop("stats", TABLE, "--at", "tag:v1", "--limit", "1").out
+    assert text.rstrip().endswith("and 1 more; see --limit")
 
 
 def test_text_says_the_same_and_the_history_besides(shop: Run, orders: Table) -> None:

@@ -12,6 +12,7 @@ from ledger.cli.exits import UsageError
 from ledger.cli.options import CommitFlags, LedgerFlags, OnBranch, TableName
 from ledger.cli.phrases import committed, print_unchanged
 from ledger.decide.changes import Isolation
+from ledger.files.partition_values import DEFAULT_NAME, HIVE_DEFAULT_NAME
 from ledger.files.register import expand_paths_to_files, ledger_names
 from ledger.files.snapshot_plan import SnapshotPlan
 from ledger.log.request import Appended, CommitOptions
@@ -84,7 +85,8 @@ def overwrite(
         Parameter(
             negative="",
             show_default=False,
-            help="KEY=VALUE of the partitions to replace; repeatable.",
+            help="KEY=VALUE of the partitions to replace, with values as in paths: month=2024-02, "
+            "key=__DEFAULT_PARTITION__ for NULL; repeatable.",
         ),
     ] = (),
     isolation: Annotated[
@@ -111,7 +113,7 @@ def overwrite(
             "nothing to overwrite; give files, or --where KEY=VALUE to empty a partition"
         )
     table = place.table(name)
-    values = dict(read_pairs("--where", where)) or None
+    values = _partition_values(where) or None
     # In an erasable ledger a digest of the values would allow guessing them.
     said = sorted(values or ()) if table.state.keeps_outside else values
     with place.screen.progress("reading files") as report:
@@ -128,6 +130,12 @@ def overwrite(
 
         done = writing.once(table, ["overwrite", paths, said, isolation, branch], commit)
     committed(place.screen, table, done, writing)
+
+
+def _partition_values(where: Sequence[str]) -> dict[str, str | None]:
+    """Return the values of KEY=VALUE texts; the folder names of NULL are None."""
+    nulls = {DEFAULT_NAME, HIVE_DEFAULT_NAME}
+    return {key: None if value in nulls else value for key, value in read_pairs("--where", where)}
 
 
 def _texts_among(paths: Sequence[str]) -> list[str]:
