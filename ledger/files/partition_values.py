@@ -162,6 +162,8 @@ def normalize_partition_value(
         period = _PERIODS.get(transform.unit)
         if period is not None and period.fullmatch(value):
             return _parse_period(value, transform)
+        if period is not None and _WHOLE.fullmatch(value):
+            value = int(value)
     result = transform.result_type(source)
     return encode_value(decode_value(value, result), result)
 

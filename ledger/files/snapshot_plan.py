@@ -74,7 +74,12 @@ Outsource = Callable[[Sequence[FileChange]], ChangesReference | None]
 """Write a long list to a change file; return None if it is short enough for the commit."""
 
 
-_TEXTS_OF_PERIODS = {"year": "2024", "month": "2024-02", "hour": "2024-02-07-13"}
+_TEXTS_OF_PERIODS = {
+    "year": "2024",
+    "month": "2024-02",
+    "day": "2024-02-07",
+    "hour": "2024-02-07-13",
+}
 
 
 def partition_filter(state: TableState, where: Mapping[str, PartitionValue]) -> PartitionFilter:
@@ -94,9 +99,9 @@ def partition_filter(state: TableState, where: Mapping[str, PartitionValue]) -> 
         except ValueError as error:
             kind = format_type(transform.result_type(source))
             like = _TEXTS_OF_PERIODS.get(field.transform)
-            hint = f"; write it like {like}, or as the number of {field.transform}s since 1970"
+            hint = "" if like is None else f"; write it like {like}"
             raise InvalidInputError(
-                f"{excerpt(value)} is no value of partition key {name} {kind}{hint if like else ''}"
+                f"{excerpt(value)} is no value of partition key {name} {kind}{hint}"
             ) from error
         values[field.source_id, field.transform] = typed
     return PartitionFilter(values)

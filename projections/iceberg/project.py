@@ -244,7 +244,7 @@ class _ProjectionRun:
             self._statistics.learn(event)
             if isinstance(event, ClockCorrected):
                 self._trail.correct_clock(event.true_time_millis)
-            if isinstance(event, SnapshotEvent) and not self._is_of_paimon(event):
+            if isinstance(event, SnapshotEvent) and not self._is_before_adoption:
                 self._project_main_snapshot(event, time_millis)
             if isinstance(event, BranchCommitted):
                 self._project_branch_snapshot(event, time_millis)
@@ -255,10 +255,14 @@ class _ProjectionRun:
             oldest = min(state.held_snapshot_ids | {state.earliest_snapshot_id})
             self._snapshots.forget(oldest, self._fold.facts)
 
-    def _is_of_paimon(self, event: SnapshotEvent) -> bool:
-        """Return whether Paimon's engines made a snapshot; the next one adds its live files."""
+    @property
+    def _is_before_adoption(self) -> bool:
+        """True while Paimon's engines made the snapshots; the ledger's first adds their files.
+
+        After a rollback of the engines it may have an id that one of theirs had.
+        """
         origin = self._target.origin
-        return isinstance(origin, PaimonOrigin) and event.snapshot_id <= origin.source_last_id
+        return isinstance(origin, PaimonOrigin) and self._builder.version < origin.promoted_in
 
     def _project_main_snapshot(self, event: SnapshotEvent, time_millis: int) -> None:
         if isinstance(event, RolledBack):

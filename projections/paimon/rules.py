@@ -149,7 +149,7 @@ def _file_name_problems(file: FileChange) -> Iterator[Refusal]:
         rule = f"readers find a column by its name in a schema, and no schema has the names {names}"
         way = (
             "overwrite the older files in the same commit by files with the schema's names, such "
-            "as by table.overwrite(table.to_arrow())"
+            "as by table.overwrite(rows) with all rows"
         )
         yield _file_refusal(file, rule, way)
     elif file.format.lower() not in _FORMATS:

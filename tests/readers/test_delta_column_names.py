@@ -245,7 +245,7 @@ def test_rows_are_written_under_the_names_that_all_formats_need(tmp_path: Path) 
     table.alter([AddColumn("c", "INT")])
     rows = [{**each, "c": None} for each in rows]
     new = {"id": 3, "b": "z", "s": {"n": 3}, "c": 7}
-    with pytest.raises(FormatError, match=r"table.overwrite\(table.to_arrow\(\)\).*'paimon'"):
+    with pytest.raises(FormatError, match=r"table.overwrite\(rows\) with all rows.*'paimon'"):
         table.append([new])
     assert_read(table, rows)
     table.overwrite(table.to_arrow())

@@ -159,8 +159,11 @@ def test_partitions_of_periods_are_named_as_in_paths(
     if number is not None:
         table.overwrite([{"id": 5, "ts": at}], where={key: number})
         assert sorted(each["id"] for each in rows_in(table)) == [2, 5]
-        with pytest.raises(InvalidInputError, match="since 1970|no value of partition key"):
-            table.overwrite((), where={key: "02/2024"})
+        if transform is not year:
+            # The texts of years are those of the calendar.
+            table.overwrite([{"id": 5, "ts": at}], where={key: str(number)})
+    with pytest.raises(InvalidInputError, match=f"no value of .*; write it like {texts[0]}"):
+        table.overwrite((), where={key: "02/2024"})
 
 
 def test_rows_outside_of_the_partitions_to_replace_are_rejected(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def overwrite(
             negative="",
             show_default=False,
             help="KEY=VALUE of the partitions to replace, with values as in paths: month=2024-02, "
-            "key=__DEFAULT_PARTITION__ for NULL; repeatable.",
+            "`key=__DEFAULT_PARTITION__` for NULL; repeatable.",
         ),
     ] = (),
     isolation: Annotated[

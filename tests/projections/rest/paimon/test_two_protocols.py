@@ -146,6 +146,26 @@ def test_a_table_that_is_taken_back_keeps_the_rows_of_paimons_engines(
     assert main(["verify", "--data", "--ledger", both.lake.url]) == 0
 
 
+def test_a_table_that_is_taken_back_after_a_rollback_gives_ids_again(both: TwoProtocols) -> None:
+    both.paimon.create_table("orders", TableSpec(COLUMNS))
+    for number in (1, 2, 3):
+        both.paimon.write("orders", [(number, "Oslo")])
+    both.paimon.roll_back("orders", 1)
+    both.paimon.write("orders", [(9, "Rome")])
+    rows = both.by_paimon("orders")
+    assert rows == ["(1, 'Oslo')", "(9, 'Rome')"]
+
+    table = both.lake.table("shop.orders")
+    table.stop_serving()
+    table.project("paimon")
+    assert table.state.last_snapshot_id == 3
+    found = [str(tuple(each.values())) for each in table.to_arrow().to_pylist()]
+    assert sorted(found) == both.by_paimon("orders") == rows
+    assert table.at(snapshot=3).to_arrow().num_rows == 2
+    table.append([{"id": 10, "city": "Bern"}])
+    assert table.to_arrow().num_rows == 3
+
+
 def test_duckdb_reads_what_paimon_writes(both: TwoProtocols) -> None:
     both.paimon.create_table("orders", TableSpec(COLUMNS))
     both.paimon.write("orders", [(1, "Oslo"), (2, "Rome")])
