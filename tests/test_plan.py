@@ -151,6 +151,16 @@ def test_what_holds_already_changes_nothing() -> None:
     assert planned.refusals == ()
 
 
+@pytest.mark.parametrize("formats", ["paimon,delta", "iceberg,delta"])
+def test_renames_that_keep_rows_out_of_paimon_and_delta_are_warned_of(formats: str) -> None:
+    asked = table(formats)
+    asked.append([data_file("a.parquet")])
+    said = asked.plan([RenameColumn(("note",), "remark")]).warnings
+    is_warned = any("only after all older files were overwritten" in each for each in said)
+    assert is_warned == (formats == "paimon,delta")
+    assert asked.plan([AddColumn(("zip",), "STRING")]).warnings == ()
+
+
 def test_formats_that_have_no_branches_are_said_to_leave_them_out() -> None:
     found = table(formats="iceberg")
     found.append([data_file("a.parquet")])

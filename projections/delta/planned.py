@@ -65,6 +65,12 @@ def _compatibility_warnings(before: TableState, after: TableState) -> Iterator[s
             "delta-rs' to_pyarrow_table opens such a table; delta-rs' QueryBuilder, DuckDB and "
             "Spark do"
         )
+        if "paimon" in declared_rules(after.schema.options).formats:
+            yield (
+                "Delta finds a column by one name in all files, and Paimon by a schema's names: "
+                "once a column is added to the renamed ones, or has the name of a dropped one, "
+                "rows can be added only after all older files were overwritten"
+            )
     if has_widened_column(before.schema, after.schema):
         yield (
             "Delta reads wider types by the table feature typeWidening, which neither Polars nor "
