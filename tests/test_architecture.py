@@ -325,6 +325,7 @@ def test_what_lies_loose_is_what_a_user_holds() -> None:
             "engine_writes",
             "purge",
             "queries",
+            "table_folders",
         ),
     }
     assert {path.stem for path in ROOT.glob("ledger/*.py")} <= allowed

@@ -28,7 +28,6 @@ from ledger.model.errors import LedgerError
 from ledger.model.file_change import FileChange, sidecar_location_of
 from ledger.model.instant import ClockCorrection, corrected_commit_millis
 from ledger.model.snapshot import Snapshot
-from ledger.model.types import type_places
 from ledger.state.catalog_builder import LiveOrDroppedTable
 from ledger.state.native_origin import OriginSnapshot
 from ledger.state.snapshots import snapshot_of
@@ -36,16 +35,6 @@ from ledger.state.table import TableState
 
 Sums = tuple[int, int, int]
 """Sums of rows, files and bytes."""
-
-
-def partitioning(state: TableState) -> str:
-    """Return a table's default partition spec in words, such as `country, month(paid_at)`."""
-    names = {each.field.id: each.name for each in type_places(state.schema.fields) if each.field}
-    fields = ((names.get(each.source_id, each.name), each) for each in state.spec.fields)
-    return ", ".join(
-        name if each.transform == "identity" else f"{each.transform}({name})"
-        for name, each in fields
-    )
 
 
 def partition_sums(state: TableState, files: Iterable[FileChange]) -> dict[str, Sums]:

@@ -338,14 +338,30 @@ def tables_of_that_name(lake: Ledger, name: str) -> list[str]:
 
 @Parameter(name="*", group=_WHO)
 @frozen
-class CommitFlags:
-    """Author, message, idempotency key and expected version of a commit."""
+class AuthorFlags:
+    """Author and message of a commit."""
 
     author: Annotated[
         str | None,
         Parameter(env_var="LAKELEDGER_AUTHOR", help="Author of the commit; user@host if omitted."),
     ] = None
     message: Annotated[str | None, Parameter(help="Commit message.")] = None
+
+    def options(self) -> CommitOptions:
+        """Return the keyword arguments of calls that commit."""
+        given: CommitOptions = {}
+        if self.author is not None:
+            given["author"] = self.author
+        if self.message is not None:
+            given["message"] = self.message
+        return given
+
+
+@Parameter(name="*", group=_WHO)
+@frozen
+class CommitFlags(AuthorFlags):
+    """Author, message, idempotency key and expected version of a commit."""
+
     commit_id: Annotated[
         str | None,
         Parameter(help="Idempotency key: the same key again returns the first commit."),
@@ -356,11 +372,7 @@ class CommitFlags:
 
     def options(self) -> CommitOptions:
         """Return the keyword arguments of calls that commit."""
-        given: CommitOptions = {}
-        if self.author is not None:
-            given["author"] = self.author
-        if self.message is not None:
-            given["message"] = self.message
+        given = AuthorFlags.options(self)
         if self.commit_id is not None:
             given["commit_id"] = self.commit_id
         if self.expect_version is not None:

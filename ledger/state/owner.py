@@ -14,7 +14,7 @@ from typing import Final, Literal, get_args
 from msgspec import Struct, UnsetType
 
 from ledger.events.table import OwnerSet, ServingProtocol
-from ledger.model.errors import InvalidChangeError, InvalidInputError, UnsupportedError
+from ledger.model.errors import InvalidChangeError, InvalidInputError
 from ledger.state.declared_formats import DEFAULT_FORMATS, FORMATS_OPTION, Rules
 
 OwnerKind = Literal["ledger", "mirrored", "served"]
@@ -107,26 +107,6 @@ def declared_serving_protocol(options: Mapping[str, str]) -> ServingProtocol:
             f"{', '.join(PROTOCOLS)}"
         )
     return found[0]
-
-
-def refuse_unservable_origin(format_name: str) -> None:
-    """Reject to hand a table to engines that cannot commit to it.
-
-    Engines commit to tables that were created or registered through their protocol, and to those
-    that came from Iceberg.
-
-    Args:
-        format_name: The format of the table's origin.
-
-    Raises:
-        UnsupportedError: The table is another one.
-    """
-    if format_name != "iceberg":
-        raise UnsupportedError(
-            f"engines cannot commit to a table whose origin is {format_name}: create or register "
-            "it through the server, which works for Iceberg and Paimon, or import it from Iceberg; "
-            "engines read any table through the server"
-        )
 
 
 def refuse_unservable_options(options: Mapping[str, str], protocol: ServingProtocol) -> None:

@@ -25,6 +25,7 @@ from ledger.model.instant import ClockCorrection
 from ledger.model.messages import name_hint
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Branch, EngineBranch, Snapshot, Tag, Totals
+from ledger.model.types import type_places
 from ledger.state.delta_origin import DeltaOrigin
 from ledger.state.iceberg_origin import IcebergOrigin
 from ledger.state.native_origin import NATIVE, ListedRef, NativeOrigin
@@ -175,6 +176,16 @@ class TableState:
     def spec(self) -> PartitionSpec:
         """The default partition spec."""
         return self.spec_by_id(self.default_spec_id)
+
+    @property
+    def partitioning(self) -> str:
+        """The default partition spec in words, such as `country, month(paid_at)`."""
+        names = {each.field.id: each.name for each in type_places(self.schema.fields) if each.field}
+        fields = ((names.get(each.source_id, each.name), each) for each in self.spec.fields)
+        return ", ".join(
+            name if each.transform == "identity" else f"{each.transform}({name})"
+            for name, each in fields
+        )
 
     def spec_by_id(self, spec_id: int) -> PartitionSpec:
         """Return a partition spec.

@@ -120,6 +120,7 @@ MISTAKES: list[tuple[list[str], int, str]] = [
     (["diff", "shop.orders", "1.."], 2, "lakeledger diff shop.orders 1 now"),
     (["append", "shop.orders", "a.csv", "--branch", "main"], 3, "the table itself is main; omit"),
     (["select", "1"], 2, "did you mean 'sql'?"),
+    (["serve-table", "shop.orders"], 1, "engines cannot commit to a table whose origin is native"),
     (["project", "shop.orders"], 2, "before shop.orders write one of: delta, iceberg, paimon"),
     (["log", "shop.orders", "-n", "0"], 2, "Must be >= 1"),
     (["show", "shp"], 3, "did you mean 'shop'?"),

@@ -199,7 +199,7 @@ ICEBERG = Rules(frozenset({"iceberg"}))
         (AddColumn(("n",), "INT NOT NULL"), "column n cannot be added as NOT NULL.* a default, or"),
         (
             UpdateColumnNullability(("a",), new_nullability=False),
-            "column a may hold NULL already; call update_schema().allow_incompatible_changes()",
+            r"column a may hold NULL already; call update_schema\(\).allow_incompatible",
         ),
         (UpdateColumnType(("s",), "INT"), "column s: STRING cannot become INT; Iceberg 2"),
     ],

@@ -48,7 +48,7 @@ _COMMANDS = {
     "maintain": ("commands.maintain", "Remove orphaned files and seal missing segments; safe with concurrent writers."),
     "follow": ("commands.follow", "Keep the projections that the table option ledger.follow names up to date."),
     "promote": ("commands.export", "Promote a mirrored table: the ledger becomes its owner."),
-    "serve-table": ("commands.serve", "Hand a table's data commits to engines through a server, or take them back."),
+    "serve-table": ("commands.serve", "Hand an Iceberg table's data commits to engines through a server, or take them back."),
     "move": ("commands.ledgers", "Record that the ledger was moved here; stop all writers of the old location first."),
     "export": ("commands.export", "Export a ledger to stdout as JSON lines: its commits byte for byte, and their files."),
     "import": ("commands.imports", "Import a ledger from an export, or tables of other formats."),

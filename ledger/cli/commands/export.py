@@ -11,7 +11,7 @@ from cyclopts import Group, Parameter
 
 from ledger.cli.commands.log import rows
 from ledger.cli.exits import UsageError
-from ledger.cli.options import CommitFlags, InstantFlags, LedgerFlags, TableName, tables_of
+from ledger.cli.options import AuthorFlags, InstantFlags, LedgerFlags, TableName, tables_of
 from ledger.cli.output import Screen, progress_reports
 from ledger.cli.phrases import plain
 from ledger.model.messages import counted
@@ -72,7 +72,7 @@ def promote(
         Parameter(negative="", show_default=False, help="Only show the plan."),
     ] = False,
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
-    commit: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    commit: AuthorFlags = AuthorFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Promote a mirrored table: the ledger becomes its owner.
 

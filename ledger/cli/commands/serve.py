@@ -12,9 +12,12 @@ from ledger.cli.options import CommitFlags, LedgerFlags, TableName
 from ledger.cli.output import Screen
 from ledger.cli.phrases import again
 from ledger.events.table import ServingProtocol
+from ledger.formats import part_if_any
 from ledger.ledger import Ledger
 from ledger.log.request import CommitOptions
-from ledger.state.owner import Owner, declared_serving_protocol, refuse_unservable_origin
+from ledger.model.errors import UnsupportedError
+from ledger.state.owner import Owner, declared_serving_protocol
+from ledger.state.table import TableState
 from ledger.table import Table
 
 _ProtocolOption = Annotated[
@@ -51,20 +54,15 @@ def serve_table(  # noqa: PLR0913 - one option each
 ) -> None:
     """Hand an Iceberg table's data commits to engines through a server, or take them back.
 
-    The table is one that was imported from Iceberg, promoted or not. Engines commit to other tables
-    only if these were created or registered through the server.
+    The table is one that was imported from Iceberg, promoted or not, and declares no other format
+    in ledger.formats. A mirrored table is promoted first: stop its writers before. Engines commit
+    to other tables only if these were created or registered through the server.
 
-    From then on, lakeledger changes only the metadata of the table and commits no data files. The
-    table must declare exactly the protocol's format in ledger.formats; ids and live files do not
-    change. A mirrored table is promoted first, as with lakeledger promote: stop its writers before.
-
-    With --back, the ledger commits data again, and engine commits based on an earlier version are
-    rejected.
+    With --back, the ledger lists the files and commits data again, and engine commits based on an
+    earlier version are rejected.
 
     Example:
         lakeledger serve-table shop.orders --dry-run
-
-        lakeledger serve-table shop.orders --protocol iceberg
 
         lakeledger serve-table shop.orders --back
     """
@@ -73,8 +71,8 @@ def serve_table(  # noqa: PLR0913 - one option each
     lake, screen = place.open(), place.screen
     handle = lake.table(table)
     owner = handle.state.owner
-    if not back and owner.kind != "served":
-        refuse_unservable_origin(handle.state.origin.format_name)
+    if not back:
+        _refuse_unservable(handle.state)
     is_promoted = owner.kind == "served" and handle.state.is_promoted
     if not back and (owner.kind == "mirrored" or is_promoted):
         outcome = _serve_promoted(lake, handle, screen, protocol, source, writing, is_dry=dry_run)
@@ -101,6 +99,21 @@ def serve_table(  # noqa: PLR0913 - one option each
         outcome.document(str(handle.identifier)),
         lambda to: outcome.print(to, str(handle.identifier)),
     )
+
+
+def _refuse_unservable(state: TableState) -> None:
+    """Reject to hand a table to engines that cannot commit to it.
+
+    Raises:
+        UnsupportedError: Its format has no writer of engines' commits.
+    """
+    name = state.origin.format_name
+    if state.owner.kind != "served" and part_if_any(name, "engine_writes") is None:
+        raise UnsupportedError(
+            f"engines cannot commit to a table whose origin is {name}: create or register it "
+            "through the server, which works for Iceberg and Paimon, or import it from Iceberg; "
+            "engines read any table through the server"
+        )
 
 
 def _serve_promoted(  # noqa: PLR0913 - the flags of one command

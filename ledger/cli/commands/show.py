@@ -15,7 +15,6 @@ import msgspec
 from attrs import evolve
 from cyclopts import Parameter
 
-from ledger.audit.listings import partitioning
 from ledger.cli.exits import UsageError
 from ledger.cli.families import view
 from ledger.cli.options import (
@@ -251,7 +250,7 @@ def _print_table(
             "changed": f"{moment(at.state.updated_at)} UTC{changed_by and f' by {changed_by}'}",
             "schema": id_cell(at.schema.id),
             "owner": None if at.state.owner == LEDGER else str(at.state.owner),
-            "partitioned by": partitioning(at.state) or ", ".join(at.schema.partition_keys) or None,
+            "partitioned by": at.state.partitioning or ", ".join(at.schema.partition_keys) or None,
             "primary key": ", ".join(at.schema.primary_keys) or None,
             **_snapshot_facts(at),
             **{f"{each.format} files": f"at {each}" for each in table.freshness()},

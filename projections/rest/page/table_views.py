@@ -6,7 +6,7 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from ledger.audit.listings import partition_sums, partitioning
+from ledger.audit.listings import partition_sums
 from ledger.audit.report import PartitionRow, SchemaPoint, largest_partitions, newest_schemas, text
 from ledger.following.files import Freshness
 from ledger.model.messages import moment, size
@@ -79,7 +79,7 @@ def _facts(table: Table, at: TableAt) -> list[tuple[str, str]]:
         "schema": str(at.schema.id),
         "snapshot": "" if at.snapshot is None else str(at.snapshot.id),
         "primary key": ", ".join(at.schema.primary_keys),
-        "partitioned by": partitioning(state) or ", ".join(at.schema.partition_keys),
+        "partitioned by": state.partitioning or ", ".join(at.schema.partition_keys),
         "owner": "" if state.owner == LEDGER else str(state.owner),
         "location": table.location,
     }
