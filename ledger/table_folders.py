@@ -30,7 +30,7 @@ from ledger.stores.factory import check_store
 from ledger.stores.file_access import resolve_symlinks
 
 Counts = Callable[[str], bool]
-"""Whether the folder outside of a table's own one counts, by the table's id."""
+"""Test of a table's id: the folder that it has besides its own one counts."""
 
 
 @define(eq=False)

@@ -540,13 +540,14 @@ def _size_change_text(fact: SnapshotFacts) -> str:
     rows, files = fact.delta_record_count, fact.delta_file_count
     if isinstance(fact, CommittedFacts) and fact.delta_manifest_list is not UNSET and not files:
         # An engine's manifests list its files.
-        return f"{rows:+,} {'row' if abs(rows) == 1 else 'rows'}"
-    changed = (
-        f"{rows:+,} {'row' if abs(rows) == 1 else 'rows'}, "
-        f"{files:+,} {'file' if abs(files) == 1 else 'files'}"
-    )
+        return _signed(rows, "row")
     sign = "-" if fact.delta_file_size_in_bytes < 0 else "+"
-    return f"{changed}, {sign}{size(abs(fact.delta_file_size_in_bytes))}"
+    change = f"{sign}{size(abs(fact.delta_file_size_in_bytes))}"
+    return f"{_signed(rows, 'row')}, {_signed(files, 'file')}, {change}"
+
+
+def _signed(count: int, noun: str) -> str:
+    return f"{'-' if count < 0 else '+'}{counted(abs(count), noun)}"
 
 
 def _describe_rollback(fact: RolledBack) -> str:

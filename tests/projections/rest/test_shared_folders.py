@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, assert_never
 
 import pytest
 from httpx import Response
@@ -24,7 +24,9 @@ TAKEN = {
     "": "holds the ledger's root",
     "_ledger/t": "folder _ledger",
 }
-"""What is wrong with a place below the ledger's root."""
+"""Reasons against a place below the ledger's root."""
+
+Call = Literal["create", "stage", "register", "move"]
 
 
 def lake_with_tables(app: Application) -> Path:
@@ -36,7 +38,7 @@ def lake_with_tables(app: Application) -> Path:
     return root
 
 
-def ask(app: Application, call: str, location: str) -> Response:
+def ask(app: Application, call: Call, location: str) -> Response:
     """Ask for a table shop.orders in a folder, by one of the requests that name one."""
     body: dict[str, Any] = {"name": "orders", "schema": SCHEMA, "location": location}
     match call:
@@ -50,15 +52,17 @@ def ask(app: Application, call: str, location: str) -> Response:
             file.write_text(json.dumps(made | {"location": location}))
             wanted = {"name": "orders", "metadata-location": str(file)}
             return app.post("namespaces/shop/register", wanted)
-        case _:
+        case "move":
             app.create("orders")
             return app.commit({"action": "set-location", "location": location})
+        case never:
+            assert_never(never)
 
 
 @pytest.mark.parametrize("path", TAKEN)
 @pytest.mark.parametrize("call", ["create", "stage", "register", "move"])
 def test_a_folder_that_meets_another_table_s_or_a_ledger_s_is_rejected(
-    app: Application, call: str, path: str
+    app: Application, call: Call, path: str
 ) -> None:
     lake_with_tables(app)
     status, _, message = error_of(ask(app, call, f"{app.lake.url}/{path}".rstrip("/")))
@@ -73,7 +77,7 @@ def test_a_folder_that_meets_another_table_s_or_a_ledger_s_is_rejected(
 
 @pytest.mark.parametrize("path", ["out/t2", "elsewhere/t", "shop.db/chosen"])
 @pytest.mark.parametrize("call", ["create", "stage", "register", "move"])
-def test_a_folder_of_its_own_is_not(app: Application, call: str, path: str) -> None:
+def test_a_folder_of_its_own_is_not(app: Application, call: Call, path: str) -> None:
     lake_with_tables(app)
     made = ask(app, call, f"{app.lake.url}/{path}")
     assert made.json()["metadata"]["location"] == f"{app.lake.url}/{path}"
